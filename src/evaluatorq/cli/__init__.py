@@ -1,0 +1,1 @@
+"""The ``evaluatorq`` and ``eq`` commands."""

@@ -1,0 +1,417 @@
+"""The conversation as a pure state machine: ``apply(state, event)`` and ``next_request(state)``.
+
+A turn is an exchange: a user message delivered and a spoken reply received. It begins when the user's words are
+delivered and counts when the reply is in. What was spent before any turn began is carried into the next one that does.
+An ending that still needs a closing reply or a last verdict is held in ``ending`` until that came.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from evaluatorq.conversation.ledger import Ledger, fold_verdicts, observe
+from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, Request, RunTools, Stop
+from evaluatorq.errors import ProtocolError
+from evaluatorq.model.cases import Scenario, SimulationDatapoint
+from evaluatorq.model.events import (
+    CallFailed,
+    Ended,
+    Event,
+    Noted,
+    Resumed,
+    Scored,
+    Started,
+    TargetReplied,
+    ToolsReturned,
+    TurnJudged,
+    UserSpoke,
+)
+from evaluatorq.model.judgments import Judgment
+from evaluatorq.model.messages import Message, ToolCall, open_calls
+from evaluatorq.model.results import ResponseTrace
+from evaluatorq.model.runs import Limits
+from evaluatorq.model.usage import NO_USAGE, Usage
+
+
+class Phase(StrEnum):
+    """Whom the conversation waits for."""
+
+    USER = "user"
+    TARGET = "target"
+    TOOLS = "tools"
+    JUDGE = "judge"
+    CLOSED = "closed"
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One begun turn: what it cost, its verdict, or why it has none."""
+
+    number: int
+    usage: Usage
+    judgment: Judgment | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What is known of the world behind the tools."""
+
+    present: bool = False
+    initial: JsonValue = None
+    state: JsonValue = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Everything known about one conversation; a fold of its events."""
+
+    datapoint: SimulationDatapoint
+    limits: Limits
+    phase: Phase
+    ledger: Ledger
+    turn_count: int = 0
+    messages: tuple[Message, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    carried: Usage = NO_USAGE
+    usage_by_role: Mapping[str, Usage] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    traces: tuple[ResponseTrace, ...] = ()
+    target_model: str | None = None
+    judgment: Judgment | None = None
+    goal_known: bool = False
+    final_verdict: bool = False
+    environment: Environment = Environment()
+    reports_tools: bool = False
+    tool_rounds: int = 0
+    repeats: int = 1
+    last_exchange: tuple[str, str] | None = None
+    script_at: int = 0
+    attempts: int = 1
+    chain: str = ""
+    ending: Stop | None = None
+    ended: Ended | None = None
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario of the datapoint."""
+        return self.datapoint.scenario
+
+    @property
+    def usage(self) -> Usage:
+        """Everything spent, failed calls included."""
+        return sum((turn.usage for turn in self.turns), self.carried)
+
+    @property
+    def is_last_verdict(self) -> bool:
+        """The verdict being asked for is the last one."""
+        return self.ending is not None or self.turn_count >= self.limits.max_turns
+
+
+def begin(datapoint: SimulationDatapoint, limits: Limits) -> Conversation:
+    """A conversation before its first event."""
+    first = Phase.TARGET if datapoint.scenario.opens == "agent" else Phase.USER
+    return Conversation(datapoint, limits, first, Ledger.empty(datapoint.scenario))
+
+
+def fold(datapoint: SimulationDatapoint, limits: Limits, events: Iterable[Event]) -> Conversation:
+    """The state after ``events``."""
+    state = begin(datapoint, limits)
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+# ---------------------------------------------------------------- what to ask next
+
+
+def next_request(state: Conversation) -> Request:
+    """What a driver must do now. The answer goes through ``apply``."""
+    match state.phase:
+        case Phase.USER:
+            line, first = _fixed_line(state)
+            return AskUser(state.messages, line, first)
+        case Phase.TARGET:
+            return AskTarget(state.messages)
+        case Phase.TOOLS:
+            return RunTools(_open(state))
+        case Phase.JUDGE:
+            return AskJudge(state.messages, state.ledger.open_ids(state.scenario), state.is_last_verdict)
+        case Phase.CLOSED if state.ending is not None:
+            return state.ending
+        case _ if state.ended is not None:
+            end = state.ended
+            return Stop(end.terminated_by, end.ended_by, end.reason, end.failed_component, end.error_type)
+    raise ProtocolError("a closed conversation has an ending")
+
+
+def request_digest(state: Conversation) -> str:
+    """A digest of the present request: what is asked, of whom, over which transcript."""
+    request = next_request(state)
+    parts = [type(request).__name__, state.chain]
+    if isinstance(request, AskJudge):
+        parts += [*request.open_criteria, str(request.final)]
+    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=12).hexdigest()
+
+
+def _fixed_line(state: Conversation) -> tuple[str | None, bool]:
+    """The line that the case fixes for this turn, and whether it is the datapoint's first message."""
+    script = state.scenario.script or []
+    if not any(message.role == "user" for message in state.messages) and state.datapoint.first_message:
+        return state.datapoint.first_message, True
+    return (script[state.script_at] if state.script_at < len(script) else None), False
+
+
+def _open(state: Conversation) -> tuple[ToolCall, ...]:
+    start = next((i for i in range(len(state.messages) - 1, -1, -1) if state.messages[i].role == "assistant"), 0)
+    return open_calls(state.messages[start:])
+
+
+# ---------------------------------------------------------------- what happened
+
+
+def apply(state: Conversation, event: Event) -> Conversation:  # noqa: PLR0911  one row of the table per case
+    """The state after ``event``. An event that does not fit the phase raises ``ProtocolError``."""
+    match event:
+        case Noted() | Scored():
+            return state
+        case Resumed():
+            return _resumed(state, event)
+        case Ended():
+            return _ended(state, event)
+        case Started():
+            world = Environment(event.has_environment, event.state, event.state)
+            return replace(state, environment=world, attempts=event.attempt)
+        case CallFailed():
+            return _failed(state, event)
+        case UserSpoke() if state.phase is Phase.USER:
+            return _user_spoke(state, event)
+        case TargetReplied() if state.phase is Phase.TARGET:
+            return _target_replied(state, event)
+        case ToolsReturned() if state.phase is Phase.TOOLS:
+            return _tools_returned(state, event)
+        case TurnJudged() if state.phase is Phase.JUDGE:
+            return _turn_judged(state, event)
+    raise ProtocolError(f"{event.kind} does not fit a conversation that waits for {state.phase.value}")
+
+
+def _user_spoke(state: Conversation, event: UserSpoke) -> Conversation:
+    if event.text.strip() == "" and not event.stop:
+        raise ProtocolError("a user turn without words must say stop")
+    _, is_first_message = _fixed_line(state)
+    state = _spend(state, "user_simulator", event.usage)
+    if not is_first_message:
+        state = replace(state, script_at=state.script_at + 1)
+    if event.stop:
+        state = replace(state, ending=Stop("judge", "user", "The user ended the conversation."))
+    if not event.text.strip():
+        return replace(state, phase=Phase.JUDGE)
+    state = _say(state, (Message(role="user", content=event.text),))
+    turn = Turn(state.turn_count + 1, state.carried)
+    return replace(state, phase=Phase.TARGET, turns=(*state.turns, turn), carried=NO_USAGE, tool_rounds=0)
+
+
+def _target_replied(state: Conversation, event: TargetReplied) -> Conversation:
+    state = _spend(state, "target", event.usage)
+    traces = state.traces
+    if event.trace_id or event.span_id or event.response_id:
+        traces = (*traces, ResponseTrace(trace_id=event.trace_id, span_id=event.span_id, response_id=event.response_id))
+    state = replace(
+        _say(_world(state, event), event.messages),
+        traces=traces,
+        target_model=state.target_model or event.model,
+        reports_tools=state.reports_tools or event.reports_tools or any(m.tool_calls for m in event.messages),
+    )
+    if open_calls(event.messages) and state.environment.present:
+        return _begin_tools(state)
+    return _reply_in(state)
+
+
+def _begin_tools(state: Conversation) -> Conversation:
+    rounds = state.tool_rounds + 1
+    if rounds > state.limits.tool_rounds:
+        reason = f"The agent called tools {state.limits.tool_rounds} times in one turn and did not speak."
+        return _close(_note(state, reason), Stop("error", "tool_cap", reason, "target", "tool_cap"))
+    return replace(state, phase=Phase.TOOLS, tool_rounds=rounds)
+
+
+def _reply_in(state: Conversation) -> Conversation:
+    """The agent has spoken: count the exchange and decide whether to judge it."""
+    users = [message.text for message in state.messages if message.role == "user"]
+    if not users:
+        return replace(state, phase=Phase.USER)
+    exchange = (users[-1], state.messages[-1].text)
+    repeats = state.repeats + 1 if exchange == state.last_exchange else 1
+    state = replace(state, turn_count=state.turn_count + 1, last_exchange=exchange, repeats=repeats)
+    if state.ending is None and repeats >= state.limits.repetition_limit:
+        reason = f"The same exchange was repeated {repeats} times."
+        state = replace(state, ending=Stop("judge", "repetition", reason))
+    if state.ending is None and _violation(state):
+        state = replace(state, ending=_violated())
+    every = state.limits.judge_every
+    if state.is_last_verdict or (every and state.turn_count % every == 0):
+        return replace(state, phase=Phase.JUDGE)
+    return replace(_note(state, "not judged"), phase=Phase.USER)
+
+
+def _tools_returned(state: Conversation, event: ToolsReturned) -> Conversation:
+    state = _spend(state, "environment", event.usage)
+    return replace(_say(_world(state, event), event.messages), phase=Phase.TARGET)
+
+
+def _turn_judged(state: Conversation, event: TurnJudged) -> Conversation:
+    judgment = event.judgment
+    state = _spend(state, "judge", event.usage)
+    ledger = fold_verdicts(
+        state.ledger,
+        state.scenario,
+        judgment.criteria_verdicts,
+        state.messages,
+        strict=event.strict,
+        refused=event.refused,
+    )
+    last = state.is_last_verdict
+    state = replace(
+        state,
+        ledger=ledger,
+        judgment=judgment,
+        goal_known=event.goal_known,
+        final_verdict=last,
+        turns=_judged(state, judgment),
+    )
+    if state.ending is not None:
+        return _close(state, state.ending)
+    if judgment.should_terminate:
+        return _close(
+            replace(state, final_verdict=True), Stop("judge", "judge", judgment.reason or "The judge ended it.")
+        )
+    if _violation(state):
+        return _close(replace(state, final_verdict=True), _violated())
+    if last:
+        return _close(state, Stop("max_turns", "max_turns", f"Maximum turns ({state.limits.max_turns}) reached"))
+    return replace(state, phase=Phase.USER)
+
+
+def _failed(state: Conversation, event: CallFailed) -> Conversation:
+    if state.phase in (Phase.CLOSED, Phase.OVER):
+        raise ProtocolError(f"a call failed in a conversation that is {state.phase.value}")
+    state = _spend(state, event.component, event.usage)
+    if not event.usage_known:
+        state = replace(state, unread=(*state.unread, f"{event.component}: {event.code}"))
+    if not event.final:
+        return state
+    if state.phase is Phase.JUDGE and event.component == "judge":
+        return _judge_failed(state, event)
+    stop = Stop(
+        "timeout" if event.code == "timeout" and event.component == "target" else "error",
+        "timeout" if event.code == "timeout" and event.component == "target" else "error",
+        event.message or event.code,
+        event.component,
+        event.code,
+    )
+    if state.phase is Phase.USER:
+        broken = Turn(state.turn_count + 1, state.carried, note=stop.reason)
+        state = replace(state, turns=(*state.turns, broken), carried=NO_USAGE)
+        if event.component == "user_simulator" and state.turn_count:
+            return replace(state, phase=Phase.JUDGE, ending=stop)
+        return _close(state, stop)
+    return _close(_note(state, stop.reason), stop)
+
+
+def _judge_failed(state: Conversation, event: CallFailed) -> Conversation:
+    state = _note(state, f"not judged: {event.message or event.code}")
+    if not state.is_last_verdict:
+        return replace(state, phase=Phase.USER)
+    if state.ending is not None and state.ending.failed_component is not None:
+        return _close(state, state.ending)
+    return _close(state, Stop("error", "error", event.message or event.code, "judge", event.code))
+
+
+def _ended(state: Conversation, event: Ended) -> Conversation:
+    if state.phase is Phase.OVER:
+        raise ProtocolError("a conversation ends once")
+    world = state.environment
+    if event.state_changed or event.state_error:
+        world = replace(world, state=event.state if event.state_changed else world.state, error=event.state_error)
+    turns = state.turns
+    if state.phase is Phase.TARGET and turns and not turns[-1].note:
+        turns = (*turns[:-1], replace(turns[-1], note=event.reason))
+    return replace(state, phase=Phase.OVER, ended=event, environment=world, turns=turns)
+
+
+def _resumed(state: Conversation, event: Resumed) -> Conversation:
+    if not event.restart:
+        return replace(state, attempts=event.attempt)
+    fresh = begin(state.datapoint, state.limits)
+    return replace(
+        fresh,
+        carried=state.usage,
+        usage_by_role=state.usage_by_role,
+        unread=state.unread,
+        attempts=event.attempt,
+        environment=Environment(event.has_environment, event.state, event.state),
+    )
+
+
+# ---------------------------------------------------------------- small steps
+
+
+def _violation(state: Conversation) -> bool:
+    return state.limits.stop_on_violation and state.ledger.violated(state.scenario)
+
+
+def _violated() -> Stop:
+    return Stop("judge", "violation", "A behaviour that must not happen was seen.")
+
+
+def _close(state: Conversation, stop: Stop) -> Conversation:
+    return replace(state, phase=Phase.CLOSED, ending=stop)
+
+
+def _world(state: Conversation, event: TargetReplied | ToolsReturned) -> Conversation:
+    if not event.state_changed:
+        return state
+    return replace(state, environment=replace(state.environment, state=event.state))
+
+
+def _say(state: Conversation, rows: tuple[Message, ...]) -> Conversation:
+    messages = (*state.messages, *rows)
+    digest = hashlib.blake2b(state.chain.encode(), digest_size=12)
+    for row in rows:
+        digest.update(row.model_dump_json(exclude_none=True).encode())
+    ledger = observe(state.ledger, state.scenario, messages, len(state.messages))
+    return replace(state, messages=messages, chain=digest.hexdigest(), ledger=ledger)
+
+
+def _spend(state: Conversation, role: str, usage: Usage | None) -> Conversation:
+    """Books what an answer cost: on the turn under way, or carried to the next where none is."""
+    if usage is None or usage == NO_USAGE:
+        return state
+    by_role = {**state.usage_by_role, role: state.usage_by_role.get(role, NO_USAGE) + usage}
+    if state.phase is Phase.USER or not state.turns:
+        return replace(state, carried=state.carried + usage, usage_by_role=by_role)
+    last = state.turns[-1]
+    turns = (*state.turns[:-1], replace(last, usage=last.usage + usage))
+    return replace(state, turns=turns, usage_by_role=by_role)
+
+
+def _note(state: Conversation, text: str) -> Conversation:
+    if not state.turns:
+        return state
+    return replace(state, turns=(*state.turns[:-1], replace(state.turns[-1], note=text)))
+
+
+def _judged(state: Conversation, judgment: Judgment) -> tuple[Turn, ...]:
+    """Puts the verdict on the last completed turn; a turn that broke before its reply keeps its reason."""
+    turns = list(state.turns)
+    at = next((i for i, turn in enumerate(turns) if turn.number == state.turn_count), None)
+    if at is not None:
+        turns[at] = replace(turns[at], judgment=judgment, note="")
+    return tuple(turns)

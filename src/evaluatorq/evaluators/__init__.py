@@ -1,0 +1,1 @@
+"""Turning a finished conversation into a number."""

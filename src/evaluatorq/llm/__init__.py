@@ -1,0 +1,1 @@
+"""One way to call a model: OpenAI-compatible chat completions over httpx."""

@@ -1,0 +1,164 @@
+"""What happened in a conversation: the closed set of lines that a journal holds for it.
+
+Past tense: an event is a fact. Every answer carries when it came, how long it took, what it cost (``usage`` is ``None``
+when nobody knows) and its ``loss_mask`` (only an agent's own words are trainable). ``digest`` identifies the request
+that was answered, so that a replay can tell a changed question from a changed answer.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, TypeAdapter
+
+from evaluatorq.errors import Component
+from evaluatorq.model.base import Record
+from evaluatorq.model.judgments import Judgment
+from evaluatorq.model.messages import Message
+from evaluatorq.model.usage import Usage
+
+TerminatedByName = Literal["judge", "max_turns", "error", "timeout"]
+EndedBy = Literal["judge", "violation", "user", "max_turns", "repetition", "error", "timeout", "tool_cap"]
+LineSource = Literal["first_message", "scripted", "simulated"]
+
+FaultCode = Literal[
+    "rate_limit", "quota", "auth", "bad_request", "not_found", "content_filter", "context_length", "server_error",
+    "network_error", "timeout", "malformed_response", "truncated_response", "empty_reply", "refusal", "bad_verdict",
+    "simulator_contract", "target_error", "target_protocol", "tool_error", "tool_cap", "file_handles", "cancelled",
+    "internal_error",
+]  # fmt: skip
+"""Every way a call can fail. ``internal_error`` is a fault of the harness itself."""
+
+
+class _Event(Record):
+    at: datetime
+
+
+class _Answer(_Event):
+    latency_ms: float | None = None
+    usage: Usage | None = None
+    model: str | None = None
+    digest: str = ""
+    loss_mask: bool = True
+
+
+class Started(_Event):
+    """A conversation begins. ``state`` is what the environment held."""
+
+    kind: Literal["started"] = "started"
+    attempt: int = 1
+    state: JsonValue = None
+    has_environment: bool = False
+
+
+class UserSpoke(_Answer):
+    """The simulated user's turn: words, a wish to stop, or both."""
+
+    kind: Literal["user_spoke"] = "user_spoke"
+    text: str = ""
+    stop: bool = False
+    source: LineSource = "simulated"
+    reasoning: str | None = None
+
+
+class TargetReplied(_Answer):
+    """The agent's answer: rows of the transcript, ending in what it said unless calls are still open."""
+
+    kind: Literal["target_replied"] = "target_replied"
+    messages: tuple[Message, ...]
+    response_id: str | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    state: JsonValue = None
+    state_changed: bool = False
+    reports_tools: bool = False
+    loss_mask: bool = False
+
+
+class ToolsReturned(_Answer):
+    """The environment answered every open call."""
+
+    kind: Literal["tools_returned"] = "tools_returned"
+    messages: tuple[Message, ...]
+    state: JsonValue = None
+    state_changed: bool = False
+
+
+class TurnJudged(_Answer):
+    """A judge's verdict. ``refused`` maps criterion ids to why their verdict was not accepted."""
+
+    kind: Literal["turn_judged"] = "turn_judged"
+    judgment: Judgment
+    final: bool = False
+    strict: bool = True
+    goal_known: bool = True
+    refused: dict[str, str] = Field(default_factory=dict)
+
+
+class CallFailed(_Event):
+    """A call failed; not ``final`` means that the same question is asked again after ``retry_in_s``."""
+
+    kind: Literal["call_failed"] = "call_failed"
+    component: Component
+    code: FaultCode
+    message: str
+    final: bool
+    attempt: int = 1
+    retry_in_s: float | None = None
+    latency_ms: float | None = None
+    usage: Usage | None = None
+    usage_known: bool = True
+    raw: str | None = None
+    digest: str = ""
+
+
+class Noted(_Event):
+    """Something worth keeping that changes nothing."""
+
+    kind: Literal["noted"] = "noted"
+    what: str
+    data: JsonValue = None
+
+
+class Ended(_Event):
+    """The conversation is over, and why. ``state`` is the environment's, read once at the end."""
+
+    kind: Literal["ended"] = "ended"
+    terminated_by: TerminatedByName
+    ended_by: EndedBy
+    reason: str
+    failed_component: Component | None = None
+    error_type: str | None = None
+    state: JsonValue = None
+    state_changed: bool = False
+    state_error: str | None = None
+
+
+class Scored(_Event):
+    """An evaluator's score, or why there is none."""
+
+    kind: Literal["scored"] = "scored"
+    evaluator: str
+    score: float | None = None
+    error: str | None = None
+    details: dict[str, JsonValue] | None = None
+
+
+class Resumed(_Event):
+    """A later process took the conversation up; ``restart`` means from its first line, keeping only what was spent."""
+
+    kind: Literal["resumed"] = "resumed"
+    attempt: int
+    restart: bool = False
+    state: JsonValue = None
+    has_environment: bool = False
+
+
+Event = Annotated[
+    Started | UserSpoke | TargetReplied | ToolsReturned | TurnJudged | CallFailed | Noted | Ended | Scored | Resumed,
+    Field(discriminator="kind"),
+]
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -1,0 +1,184 @@
+"""What was asked for (``RunPlan``, a journal's first line), what came out (``SimulationRun``), and a run's status."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import AwareDatetime, Field, JsonValue, field_validator
+
+from evaluatorq.model.base import Published, Record
+from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.results import SimulationResult
+from evaluatorq.model.usage import Usage
+
+TargetKind = Literal["orq_agent", "orq_deployment", "vercel", "openai_model", "callback"]
+RunMode = Literal["run", "simulate", "generate"]
+JOURNAL_VERSION = 1
+REPLAY_VERSION = 1
+
+
+class Limits(Record):
+    """When a conversation ends by itself, and how often it is judged.
+
+    ``judge_every`` counts exchanges; 0 asks for one verdict, at the end. ``repetition_limit`` identical exchanges in a
+    row end the conversation. ``tool_rounds`` caps the model-to-tools loops inside one turn.
+    """
+
+    max_turns: int = Field(10, ge=1)
+    tool_rounds: int = Field(8, ge=1)
+    repetition_limit: int = Field(3, ge=2)
+    judge_every: int = Field(1, ge=0)
+    stop_on_violation: bool = False
+
+
+class RunPlan(Record):
+    """The first line of a journal: enough to resume the run in another process without any other file.
+
+    ``config`` is what the user asked for, without credentials; ``environment_kind`` and the rest say what was resolved.
+    """
+
+    journal_version: int = JOURNAL_VERSION
+    run_id: str
+    run_name: str
+    created_at: AwareDatetime
+    mode: RunMode = "simulate"
+    target_kind: TargetKind = "callback"
+    target: str | None = None
+    target_type: str | None = None
+    target_model: str | None = None
+    evaluator_names: tuple[str, ...] = ("goal_achieved", "criteria_met")
+    limits: Limits = Limits()
+    seed: int = 0
+    offline: bool = False
+    config: dict[str, JsonValue] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    datapoints: tuple[SimulationDatapoint, ...]
+
+    def thread_id(self, row: int) -> str:
+        """The identity of the conversation of datapoint ``row``."""
+        return f"{self.run_id}:{row}"
+
+
+class SimulationRecommendation(Record):
+    """Suggested fixes for one failed conversation; ``result_index`` counts from 0."""
+
+    result_index: int
+    datapoint_id: str | None = None
+    persona: str
+    scenario: str
+    triggers: list[str] = Field(default_factory=list)
+    suggestions: list[str] = Field(default_factory=list)
+
+    @property
+    def recommendations(self) -> list[str]:
+        """The suggestions."""
+        return self.suggestions
+
+
+class ScoreCount(Record):
+    """Beside an average: how many conversations it is the mean of, and how many were left out."""
+
+    scored: int
+    left_out: int
+
+
+class SimulationRun(Published):
+    """A finished run as saved under ``.evaluatorq/sim-runs``. Ours beside the published fields: ``score_counts``,
+    ``target_type``, ``usage_by_role``, ``seed``, ``offline``, ``attempts``, ``duration_s``, ``versions``, ``config``.
+    """
+
+    run_name: str
+    created_at: datetime
+    mode: RunMode
+    target_kind: TargetKind
+    target: str | None = None
+    target_model: str | None = None
+    max_turns: int | None = None
+    agent_info: dict[str, JsonValue] | None = None
+    orq_base_url: str | None = None
+    evaluator_names: list[str]
+    total_results: int
+    scorer_averages: dict[str, float]
+    results: list[SimulationResult]
+    datapoints: list[SimulationDatapoint] | None = None
+    replay_version: int | None = None
+    executive_summary: str | None = None
+    token_usage_total: Usage | None = None
+    run_id: str | None = None
+    experiment_url: str | None = None
+    recommendations: list[SimulationRecommendation] | None = None
+    applied_suggestions: list[str] = Field(default_factory=list)
+
+    target_type: str | None = None
+    score_counts: dict[str, ScoreCount] = Field(default_factory=dict)
+    usage_by_role: dict[str, Usage] = Field(default_factory=dict)
+    seed: int | None = None
+    offline: bool | None = None
+    attempts: int | None = None
+    duration_s: float | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    config: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("created_at")
+    @classmethod
+    def _aware(cls, value: datetime) -> datetime:
+        if value.tzinfo is None:
+            raise ValueError("created_at has no time zone; write UTC, such as 2026-01-31T09:00:00Z")
+        return value
+
+    def manifest_summary(self) -> dict[str, JsonValue]:
+        """The four values that a listing shows."""
+        return {
+            "mode": self.mode,
+            "target_kind": self.target_kind,
+            "total_results": self.total_results,
+            "scorer_averages": dict(self.scorer_averages),
+        }
+
+
+class StageRecord(Record):
+    """One stage of a run in its manifest."""
+
+    name: str
+    target: str | None = None
+    status: Literal["running", "completed", "error", "cancelled"] = "running"
+    started_at: AwareDatetime | None = None
+    ended_at: AwareDatetime | None = None
+    completed: int | None = None
+    total: int | None = None
+
+
+class RunManifest(Record):
+    """The status of a run, readable while it runs. Ours: ``pid``, ``host`` and ``heartbeat_at``."""
+
+    run_id: str
+    surface: Literal["sim", "redteam", "insights"] = "sim"
+    run_name: str
+    status: Literal["running", "completed", "error", "cancelled"] = "running"
+    stage: str | None = None
+    stages: list[StageRecord] = Field(default_factory=list)
+    planned_stages: list[str] = Field(default_factory=list)
+    stage_labels: dict[str, str] = Field(default_factory=dict)
+    started_at: AwareDatetime
+    updated_at: AwareDatetime
+    ended_at: AwareDatetime | None = None
+    error: str | None = None
+    report_path: str | None = None
+    parallelism: int | None = None
+    summary: dict[str, JsonValue] | None = None
+    summary_version: int | None = None
+    pid: int | None = None
+    host: str | None = None
+    heartbeat_at: AwareDatetime | None = None
+
+    @property
+    def duration_seconds(self) -> float | None:
+        """Seconds from start to end, ``None`` while it runs."""
+        return None if self.ended_at is None else (self.ended_at - self.started_at).total_seconds()
+
+
+__all__ = [
+    "JOURNAL_VERSION", "REPLAY_VERSION", "Limits", "RunManifest", "RunMode", "RunPlan", "ScoreCount",
+    "SimulationRecommendation", "SimulationRun", "StageRecord", "TargetKind",
+]  # fmt: skip

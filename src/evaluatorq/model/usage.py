@@ -1,0 +1,180 @@
+"""Tokens and money of model calls. Zero is a fact; ``None`` means that nobody knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Self
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, computed_field
+
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "cached_tokens",
+    "cache_creation_tokens",
+    "cache_creation_1h_tokens",
+    "cache_creation_5m_tokens",
+    "reasoning_tokens",
+    "calls",
+    "priced_calls",
+)
+_COSTS = ("input_cost", "output_cost", "total_cost")
+
+
+def _aliases(*names: str) -> AliasChoices:
+    return AliasChoices(*names)
+
+
+class Usage(BaseModel):
+    """What model calls cost. Adds with ``+`` and ``sum``; a cost is ``None`` only when no call was priced.
+
+    ``calls`` counts requests, ``priced_calls`` those whose cost is known: a sum is complete only when they are equal.
+    The dump repeats three values under their older names (``prompt_tokens``, ``completion_tokens``, ``cost_usd``).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    input_tokens: int = Field(0, ge=0, validation_alias=_aliases("input_tokens", "prompt_tokens"))
+    output_tokens: int = Field(0, ge=0, validation_alias=_aliases("output_tokens", "completion_tokens"))
+    total_tokens: int = Field(0, ge=0)
+    cached_tokens: int = Field(0, ge=0)
+    cache_creation_tokens: int = Field(0, ge=0)
+    cache_creation_1h_tokens: int = Field(0, ge=0)
+    cache_creation_5m_tokens: int = Field(0, ge=0)
+    reasoning_tokens: int = Field(0, ge=0)
+    input_cost: float | None = Field(None, ge=0, validation_alias=_aliases("input_cost", "prompt_cost"))
+    output_cost: float | None = Field(None, ge=0, validation_alias=_aliases("output_cost", "completion_cost"))
+    total_cost: float | None = Field(None, ge=0, validation_alias=_aliases("total_cost", "cost_usd", "cost"))
+    calls: int = Field(0, ge=0)
+    priced_calls: int = Field(0, ge=0)
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
+    @property
+    def prompt_tokens(self) -> int:
+        """``input_tokens`` under its older name."""
+        return self.input_tokens
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
+    @property
+    def completion_tokens(self) -> int:
+        """``output_tokens`` under its older name."""
+        return self.output_tokens
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
+    @property
+    def cost_usd(self) -> float | None:
+        """``total_cost`` under its older name."""
+        return self.total_cost
+
+    @property
+    def cost_is_partial(self) -> bool:
+        """A cost is present and some calls were not priced."""
+        return self.total_cost is not None and 0 < self.priced_calls < self.calls
+
+    def with_calls(self, calls: int) -> Self:
+        """The same usage, counted as ``calls`` requests."""
+        return self.model_copy(update={"calls": calls})
+
+    def __add__(self, other: Usage | int) -> Usage:
+        if not isinstance(other, Usage):
+            if other == 0:
+                return self
+            return NotImplemented
+        values: dict[str, int | float | None] = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        for name in _COSTS:
+            a, b = getattr(self, name), getattr(other, name)
+            values[name] = b if a is None else a if b is None else a + b
+        return NO_USAGE.model_copy(update=values)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Usage) -> Usage:
+        if not isinstance(other, Usage):
+            return NotImplemented
+        values: dict[str, int | float | None] = {
+            name: max(0, getattr(self, name) - getattr(other, name)) for name in _COUNTS
+        }
+        for name in _COSTS:
+            a, b = getattr(self, name), getattr(other, name)
+            values[name] = None if a is None else max(0.0, a - (b or 0.0))
+        return NO_USAGE.model_copy(update=values)
+
+    @classmethod
+    def extract(cls, source: object, calls: int = 1) -> Usage | None:
+        """Reads the usage of one answer in any of the shapes that providers and frameworks send.
+
+        Accepts a mapping or an object with a ``usage`` member, or the usage itself: chat completions, Responses,
+        camelCase, LangChain and Anthropic names. Numbers that are negative, not finite or not numbers are skipped and
+        the next name is tried. Returns ``None`` when nothing usable is there.
+        """
+        found = _member(source, "usage")
+        if found is None:
+            found = _member(source, "usage_metadata")
+        return _read_usage(source if found is None else found, calls)
+
+
+NO_USAGE = Usage()
+
+_NAMES: dict[str, tuple[str, ...]] = {
+    "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens"),
+    "output_tokens": ("output_tokens", "completion_tokens", "outputTokens", "completionTokens"),
+    "total_tokens": ("total_tokens", "totalTokens"),
+    "cached_tokens": ("cached_tokens", "cachedInputTokens", "cache_read_input_tokens"),
+    "cache_creation_tokens": ("cache_creation_tokens", "cache_creation_input_tokens"),
+    "reasoning_tokens": ("reasoning_tokens", "reasoningTokens"),
+}
+_NESTED: dict[str, tuple[tuple[str, str], ...]] = {
+    "cached_tokens": (
+        ("prompt_tokens_details", "cached_tokens"),
+        ("input_tokens_details", "cached_tokens"),
+        ("input_token_details", "cache_read"),
+    ),
+    "cache_creation_tokens": (("input_token_details", "cache_creation"),),
+    "reasoning_tokens": (
+        ("completion_tokens_details", "reasoning_tokens"),
+        ("output_tokens_details", "reasoning_tokens"),
+        ("output_token_details", "reasoning"),
+    ),
+}
+_PRICES: dict[str, tuple[str, ...]] = {
+    "input_cost": ("input_cost", "prompt_cost"),
+    "output_cost": ("output_cost", "completion_cost"),
+    "total_cost": ("total_cost", "cost_usd", "cost"),
+}
+
+
+def _member(source: object, name: str) -> object | None:
+    if isinstance(source, Mapping):
+        return source.get(name)
+    return getattr(source, name, None)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+def _first(source: object, names: tuple[str, ...]) -> float | None:
+    return next((n for n in (_number(_member(source, name)) for name in names) if n is not None), None)
+
+
+def _read_usage(source: object, calls: int) -> Usage | None:
+    counts: dict[str, int] = {}
+    for field, names in _NAMES.items():
+        value = _first(source, names)
+        for outer, inner in _NESTED.get(field, ()):
+            if value is None:
+                value = _number(_member(_member(source, outer), inner))
+        if value is not None:
+            counts[field] = int(value)
+    if "input_tokens" not in counts and "output_tokens" not in counts and not counts.get("total_tokens"):
+        return None
+    prices = {field: price for field, names in _PRICES.items() if (price := _first(source, names)) is not None}
+    if not counts.get("total_tokens"):
+        counts["total_tokens"] = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
+    return Usage.model_validate(
+        {**counts, **prices, "calls": calls, "priced_calls": calls if "total_cost" in prices else 0}
+    )

@@ -1,0 +1,255 @@
+"""The seams to the outside: protocols of one to three methods. Fakes that keep them ship in ``evaluatorq.testing``.
+
+Participants return plain *replies*; only the driver makes events. A participant that fails raises ``CallError``;
+anything else it raises is a fault of that participant, recorded as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from pydantic import JsonValue
+
+from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.events import Event
+from evaluatorq.model.judgments import Judgment
+from evaluatorq.model.messages import Message, ToolCall
+from evaluatorq.model.results import SimulationResult
+from evaluatorq.model.usage import Usage
+
+# ---------------------------------------------------------------- replies
+
+
+@dataclass(frozen=True, slots=True)
+class UserReply:
+    """One turn of the simulated user: words, a wish to stop, or both. ``usage`` of ``None`` means unknown."""
+
+    text: str
+    stop: bool = False
+    usage: Usage | None = None
+    model: str | None = None
+    reasoning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReply:
+    """One answer of the agent: transcript rows. Calls without a result are run by the environment, if there is one.
+
+    ``reports_tools`` says that the agent shows every tool call it makes, so that their absence is a fact.
+    """
+
+    messages: tuple[Message, ...]
+    usage: Usage | None = None
+    model: str | None = None
+    response_id: str | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = None
+    reports_tools: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsReply:
+    """One result row for each call, in order. A tool that fails answers with ``{"error": ...}``; it does not raise."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReply:
+    """A verdict. ``strict`` holds occurrences to their quotes; ``refused`` names criteria whose verdict did not hold.
+
+    ``goal_known`` is ``False`` when this judge could not decide the goal (an offline judge without a goal check).
+    """
+
+    judgment: Judgment
+    usage: Usage | None = None
+    model: str | None = None
+    strict: bool = True
+    goal_known: bool = True
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """An evaluator's number, with an optional structure that explains it."""
+
+    value: float
+    details: dict[str, JsonValue] | None = None
+
+
+# ---------------------------------------------------------------- participants: one fresh instance per conversation
+
+
+class Target(Protocol):
+    """The agent under test. ``stateful`` keeps its own memory, so it is restarted instead of resumed mid-way."""
+
+    stateful: bool
+
+    async def respond(self, messages: Sequence[Message], *, thread_id: str) -> TargetReply:
+        """Answers the transcript so far; ``messages`` is empty when the agent opens."""
+        ...
+
+
+class UserSimulator(Protocol):
+    """The simulated user."""
+
+    async def speak(self, messages: Sequence[Message]) -> UserReply:
+        """The next user turn, given what both sides said."""
+        ...
+
+
+class Judge(Protocol):
+    """The auditor of a conversation."""
+
+    async def judge(self, messages: Sequence[Message], open_criteria: Sequence[str], *, final: bool) -> JudgeReply:
+        """A verdict on the transcript; ``open_criteria`` are the ids still to be audited."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model sees it: name, description, JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+    idempotent: bool = False
+
+
+class Environment(Protocol):
+    """Tools and the state behind them."""
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """What can be called."""
+        ...
+
+    async def run(self, calls: Sequence[ToolCall]) -> ToolsReply:
+        """Carries the calls out in order, one result row each."""
+        ...
+
+    def snapshot(self) -> JsonValue:
+        """The state as JSON."""
+        ...
+
+    def restore(self, state: JsonValue) -> None:
+        """Puts a snapshot back."""
+        ...
+
+
+@runtime_checkable
+class Closeable(Protocol):
+    """A participant that holds something to give back when its conversation ends."""
+
+    async def aclose(self) -> None:
+        """Gives it back."""
+        ...
+
+
+# ---------------------------------------------------------------- how participants are made
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """What a factory is told about the conversation it makes a participant for.
+
+    ``environment`` records every call a target makes through it; ``None`` where the scenario has none.
+    """
+
+    datapoint: SimulationDatapoint
+    thread_id: str
+    seed: int
+    max_turns: int
+    environment: Environment | None = None
+
+
+TargetFactory = Callable[[Seat], Target]
+UserFactory = Callable[[Seat], UserSimulator]
+JudgeFactory = Callable[[Seat], Judge]
+EnvironmentFactory = Callable[[SimulationDatapoint, int], Environment | None]
+
+
+# ---------------------------------------------------------------- models
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSpec:
+    """A structured answer: the name and description of the object wanted, and its JSON schema (no ``$ref``)."""
+
+    name: str
+    description: str
+    schema: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, eq=False)
+class ChatPrefix:
+    """What stays the same for all calls of one conversation; encoded once, so keep one instance and reuse it."""
+
+    system: str
+    tools: tuple[ToolSpec, ...] = ()
+    answer: AnswerSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One question to a model: prefix, transcript lines, and the one volatile instruction at the end.
+
+    ``lines`` are chat-completions messages already encoded as JSON (``evaluatorq.llm.encode``): each is encoded once
+    and a request is a join. Append only: a later request of the same conversation starts with the same lines.
+    """
+
+    prefix: ChatPrefix
+    lines: Sequence[bytes]
+    tail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A model's answer. ``answer`` is the object asked for by ``AnswerSpec``; ``text`` has no reasoning in it."""
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    answer: dict[str, JsonValue] | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    usage: Usage | None = None
+    model: str | None = None
+    response_id: str | None = None
+    finish_reason: str | None = None
+    raw: str = ""
+
+
+class ChatModel(Protocol):
+    """One model at one endpoint. One request per call: whoever asks decides whether to ask again."""
+
+    name: str
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The answer, or ``CallError`` with its kind, what it cost, and whether asking again may help."""
+        ...
+
+
+# ---------------------------------------------------------------- around conversations
+
+
+class Evaluator(Protocol):
+    """Turns a finished conversation into a number."""
+
+    name: str
+    version: str
+
+    def evaluate(self, result: SimulationResult) -> Score | Awaitable[Score]:
+        """The score, or an exception that says why there is none."""
+        ...
+
+
+class Sink(Protocol):
+    """Sees every event as it is written: progress, live view, tracing."""
+
+    def append(self, thread_id: str, event: Event) -> None:
+        """One event of one conversation."""
+        ...

@@ -1,0 +1,1 @@
+"""What happened, as pure projections of a conversation's events."""

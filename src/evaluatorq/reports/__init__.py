@@ -1,0 +1,1 @@
+"""Showing a run: pure renderers over saved results."""

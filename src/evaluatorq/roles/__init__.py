@@ -1,0 +1,1 @@
+"""Our own actors: simulated users and judges, with a model and without."""

@@ -1,0 +1,1 @@
+"""Doing it: driving conversations, many at once, and writing down what happened."""

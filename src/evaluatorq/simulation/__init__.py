@@ -1,0 +1,1 @@
+"""The front door: ``simulate()`` and the names that the output reference uses."""

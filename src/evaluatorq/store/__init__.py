@@ -1,0 +1,1 @@
+"""Files: case files, journals, run files and manifests."""

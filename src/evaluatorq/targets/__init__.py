@@ -1,0 +1,1 @@
+"""Agents under test: Python callables and objects, models, HTTP endpoints, commands, and the bundled demo agent."""
