@@ -38,10 +38,12 @@ class TargetReply:
     """One answer of the agent: transcript rows. Calls without a result are run by the environment, if there is one.
 
     ``reports_tools`` says that the agent shows every tool call it makes, so that their absence is a fact.
+    ``usage_known`` is ``False`` for a metered agent whose answer did not say what it cost.
     """
 
     messages: tuple[Message, ...]
     usage: Usage | None = None
+    usage_known: bool = True
     model: str | None = None
     response_id: str | None = None
     trace_id: str | None = None
@@ -85,7 +87,10 @@ class Score:
 
 
 class Target(Protocol):
-    """The agent under test. ``stateful`` keeps its own memory, so it is restarted instead of resumed mid-way."""
+    """The agent under test. ``stateful`` keeps its own memory, so it is restarted instead of resumed mid-way.
+
+    A target may also have ``manages_own_timeout = True``; then the driver sets no time limit on its calls.
+    """
 
     stateful: bool
 

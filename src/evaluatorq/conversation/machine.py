@@ -206,7 +206,7 @@ def _user_spoke(state: Conversation, event: UserSpoke) -> Conversation:
     if event.text.strip() == "" and not event.stop:
         raise ProtocolError("a user turn without words must say stop")
     _, is_first_message = _fixed_line(state)
-    state = _spend(state, "user_simulator", event.usage)
+    state = _paid(state, "user_simulator", event)
     if not is_first_message:
         state = replace(state, script_at=state.script_at + 1)
     if event.stop:
@@ -219,7 +219,7 @@ def _user_spoke(state: Conversation, event: UserSpoke) -> Conversation:
 
 
 def _target_replied(state: Conversation, event: TargetReplied) -> Conversation:
-    state = _spend(state, "target", event.usage)
+    state = _paid(state, "target", event)
     traces = state.traces
     if event.trace_id or event.span_id or event.response_id:
         traces = (*traces, ResponseTrace(trace_id=event.trace_id, span_id=event.span_id, response_id=event.response_id))
@@ -262,13 +262,13 @@ def _reply_in(state: Conversation) -> Conversation:
 
 
 def _tools_returned(state: Conversation, event: ToolsReturned) -> Conversation:
-    state = _spend(state, "environment", event.usage)
+    state = _paid(state, "environment", event)
     return replace(_say(_world(state, event), event.messages), phase=Phase.TARGET)
 
 
 def _turn_judged(state: Conversation, event: TurnJudged) -> Conversation:
     judgment = event.judgment
-    state = _spend(state, "judge", event.usage)
+    state = _paid(state, "judge", event)
     ledger = fold_verdicts(
         state.ledger,
         state.scenario,
@@ -304,7 +304,7 @@ def _failed(state: Conversation, event: CallFailed) -> Conversation:
         raise ProtocolError(f"a call failed in a conversation that is {state.phase.value}")
     state = _spend(state, event.component, event.usage)
     if not event.usage_known:
-        state = replace(state, unread=(*state.unread, f"{event.component}: {event.code}"))
+        state = _unread(state, f"{event.component}: {event.code}")
     if not event.final:
         return state
     if state.phase is Phase.JUDGE and event.component == "judge":
@@ -343,10 +343,14 @@ def _ended(state: Conversation, event: Ended) -> Conversation:
     turns = state.turns
     if state.phase is Phase.TARGET and turns and not turns[-1].note:
         turns = (*turns[:-1], replace(turns[-1], note=event.reason))
+    if event.lost:
+        state = _unread(state, f"{event.lost}: an answer was on its way when the conversation ended")
     return replace(state, phase=Phase.OVER, ended=event, environment=world, turns=turns)
 
 
 def _resumed(state: Conversation, event: Resumed) -> Conversation:
+    if event.lost:
+        state = _unread(state, f"{event.lost}: an answer was on its way when the process stopped")
     if not event.restart:
         return replace(state, attempts=event.attempt)
     fresh = begin(state.datapoint, state.limits)
@@ -400,6 +404,17 @@ def _spend(state: Conversation, role: str, usage: Usage | None) -> Conversation:
     last = state.turns[-1]
     turns = (*state.turns[:-1], replace(last, usage=last.usage + usage))
     return replace(state, turns=turns, usage_by_role=by_role)
+
+
+def _paid(
+    state: Conversation, role: str, event: UserSpoke | TargetReplied | ToolsReturned | TurnJudged
+) -> Conversation:
+    state = _spend(state, role, event.usage)
+    return state if event.usage_known else _unread(state, f"{role}: the answer did not say what it cost")
+
+
+def _unread(state: Conversation, what: str) -> Conversation:
+    return replace(state, unread=(*state.unread, what))
 
 
 def _note(state: Conversation, text: str) -> Conversation:

@@ -38,6 +38,7 @@ class _Event(Record):
 class _Answer(_Event):
     latency_ms: float | None = None
     usage: Usage | None = None
+    usage_known: bool = True
     model: str | None = None
     digest: str = ""
     loss_mask: bool = True
@@ -132,6 +133,7 @@ class Ended(_Event):
     reason: str
     failed_component: Component | None = None
     error_type: str | None = None
+    lost: Component | None = None
     state: JsonValue = None
     state_changed: bool = False
     state_error: str | None = None
@@ -148,11 +150,15 @@ class Scored(_Event):
 
 
 class Resumed(_Event):
-    """A later process took the conversation up; ``restart`` means from its first line, keeping only what was spent."""
+    """A later process took the conversation up; ``restart`` means from its first line, keeping only what was spent.
+
+    ``lost`` names the component whose paid answer was on its way when the earlier process stopped.
+    """
 
     kind: Literal["resumed"] = "resumed"
     attempt: int
     restart: bool = False
+    lost: Component | None = None
     state: JsonValue = None
     has_environment: bool = False
 

@@ -1,0 +1,57 @@
+"""Files that are either whole or not there: a temporary file in the same folder, flushed, then put in place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from evaluatorq.errors import StoreError
+
+PRIVATE_FILE = 0o600
+PRIVATE_DIR = 0o700
+
+
+def make_private_dir(folder: Path) -> None:
+    """Creates a folder that only its owner can read; says so in one sentence when that fails."""
+    try:
+        folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot create {folder}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _temporary(target: Path, parts: Iterable[bytes]) -> Iterator[Path]:
+    make_private_dir(target.parent)
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "wb") as file:  # noqa: PTH123
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        yield temporary
+    except OSError as error:
+        raise StoreError(f"cannot write {target}: {error.strerror}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def replace_file(target: Path, parts: Iterable[bytes]) -> None:
+    """Writes ``target``, replacing what was there only when all of it is on disk."""
+    with _temporary(target, parts) as temporary:
+        temporary.replace(target)
+
+
+def create_file(target: Path, parts: Iterable[bytes]) -> Path:
+    """Writes a new file and never replaces one: on a collision ``name_001.ext`` and so on. Returns the path used."""
+    with _temporary(target, parts) as temporary:
+        for number in range(1000):
+            path = target if number == 0 else target.with_stem(f"{target.stem}_{number:03d}")
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                continue
+            return path
+    raise StoreError(f"a thousand files named like {target} exist already")

@@ -1,0 +1,211 @@
+"""The append-only truth of a run: JSON Lines, one file per writing process, whole lines only.
+
+Line 1 of the first file is the plan. Every other line is one event of one conversation, with the ``row`` of its
+datapoint. A line is on its way to disk before the next question is asked, so a killed process loses no answer that
+came. A torn last line (the process died while writing it) is dropped; a broken line in the middle is reported with its
+place and the rest is kept.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from evaluatorq.errors import ReplayError, SchemaError, StoreError
+from evaluatorq.model.events import EVENT, Event
+from evaluatorq.model.runs import JOURNAL_VERSION, RunPlan
+from evaluatorq.store.atomic import PRIVATE_FILE, make_private_dir
+
+
+@dataclass(frozen=True, slots=True)
+class JournalLine:
+    """One event and the row of the conversation it belongs to."""
+
+    row: int
+    event: Event
+
+
+def encode_line(row: int, event: Event) -> bytes:
+    """One journal line; values that are defaults are left out."""
+    body = event.model_dump_json(exclude_defaults=True).encode()
+    return b'{"row":%d,"kind":"%b",%b\n' % (row, event.kind.encode(), body[1:])
+
+
+class Journal:
+    """Writes one process's part of a run's journal. Holds the run: a second writer is refused.
+
+    ``sync`` asks the operating system to put every line on the medium before going on; without it lines survive a
+    killed process but not a power cut.
+    """
+
+    def __init__(self, folder: Path, lock: int, file: int, *, sync: bool = False) -> None:
+        self.folder = folder
+        self._lock = lock
+        self._file = file
+        self._size = os.fstat(file).st_size
+        self._sync = sync
+
+    @classmethod
+    def create(cls, folder: Path, plan: RunPlan, *, sync: bool = False) -> Self:
+        """A new run's journal; its first line is the plan."""
+        make_private_dir(folder)
+        journal = cls(folder, _hold(folder), _new_part(folder), sync=sync)
+        journal._write(b'{"kind":"plan",' + plan.model_dump_json().encode()[1:] + b"\n")
+        return journal
+
+    @classmethod
+    def reopen(cls, folder: Path, *, sync: bool = False) -> Self:
+        """A further part of an existing run's journal."""
+        journal = cls(folder, _hold(folder), _new_part(folder), sync=sync)
+        journal._write(b'{"kind":"part","journal_version":%d}\n' % JOURNAL_VERSION)
+        return journal
+
+    def append(self, row: int, event: Event) -> None:
+        """Writes one event; raises ``StoreError`` when it cannot be written whole."""
+        self._write(encode_line(row, event))
+
+    def _write(self, line: bytes) -> None:
+        try:
+            written = os.write(self._file, line)
+            if self._sync:
+                os.fsync(self._file)
+        except OSError as error:
+            raise StoreError(f"cannot write the journal in {self.folder}: {error.strerror}") from error
+        if written != len(line):
+            os.ftruncate(self._file, self._size)
+            raise StoreError(f"cannot write the journal in {self.folder}: the disk is full")
+        self._size += written
+
+    def close(self) -> None:
+        """Gives the run free for another writer."""
+        os.close(self._file)
+        os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _hold(folder: Path) -> int:
+    """Takes the run's lock; the operating system gives it back when the process dies, however it dies."""
+    try:
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    except OSError as error:
+        raise StoreError(f"cannot write in {folder}: {error.strerror}") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise StoreError(f"run {folder.name} is being written by another process; wait for it or stop it") from error
+    return handle
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a live process writes this run's journal."""
+    try:
+        os.close(_hold(folder))
+    except StoreError:
+        return True
+    return False
+
+
+def _new_part(folder: Path) -> int:
+    number = len(_parts(folder)) + 1
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+    try:
+        return os.open(folder / f"{number:04d}.jsonl", flags, PRIVATE_FILE)
+    except OSError as error:
+        raise StoreError(f"cannot write the journal in {folder}: {error.strerror}") from error
+
+
+def _parts(folder: Path) -> list[Path]:
+    return sorted(folder.glob("[0-9]*.jsonl"))
+
+
+# ---------------------------------------------------------------- reading
+
+
+@dataclass(slots=True)
+class JournalReader:
+    """Reads a run's journal from its first part to its last. ``damage`` lists broken lines after a pass."""
+
+    folder: Path
+    damage: list[str] = field(default_factory=list)
+
+    @property
+    def plan(self) -> RunPlan:
+        """What was asked for. ``ReplayError`` when there is none, ``SchemaError`` when a newer version wrote it."""
+        parts = _parts(self.folder)
+        if not parts:
+            raise ReplayError(f"there is no journal in {self.folder}")
+        with parts[0].open("rb") as file:
+            line = file.readline()
+        head = _object(line)
+        if head is None or head.get("kind") != "plan":
+            raise ReplayError(f"{parts[0]}:1: the journal does not begin with a plan; the run never started")
+        _check_version(head, parts[0])
+        try:
+            return RunPlan.model_validate(head)
+        except ValueError as error:
+            raise ReplayError(f"{parts[0]}:1: the plan cannot be read: {error}") from error
+
+    def lines(self) -> Iterator[JournalLine]:
+        """The events of all parts in order; torn ends are dropped, broken lines are noted in ``damage``."""
+        self.damage.clear()
+        for part in _parts(self.folder):
+            yield from self._part(part)
+
+    def _part(self, part: Path) -> Iterator[JournalLine]:
+        with part.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                head = _object(line)
+                if head is not None and head.get("kind") in ("plan", "part"):
+                    _check_version(head, part)
+                    continue
+                read = _read_line(head)
+                if read is None:
+                    self.damage.append(f"{part.name}:{number}: not a journal line")
+                else:
+                    yield read
+
+
+def _object(line: bytes) -> dict[str, JsonValue] | None:
+    try:
+        value: JsonValue = from_json(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _read_line(head: dict[str, JsonValue] | None) -> JournalLine | None:
+    if head is None:
+        return None
+    row = head.pop("row", None)
+    if not isinstance(row, int) or isinstance(row, bool) or row < 0:
+        return None
+    try:
+        return JournalLine(row, EVENT.validate_python(head))
+    except ValueError:
+        return None
+
+
+def _check_version(head: dict[str, JsonValue], part: Path) -> None:
+    version = head.get("journal_version")
+    if isinstance(version, int) and version > JOURNAL_VERSION:
+        raise SchemaError(
+            f"{part}: journal version {version} is newer than this version reads ({JOURNAL_VERSION}); upgrade"
+        )

@@ -1,0 +1,46 @@
+"""The status of a run, readable by anyone while it runs: a small file rewritten atomically, with a heartbeat."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from evaluatorq.model.runs import RunManifest
+from evaluatorq.store.atomic import replace_file
+from evaluatorq.store.paths import manifests_dir
+
+HEARTBEAT_S = 2.0
+STALE_AFTER = timedelta(seconds=60)
+
+
+def write_manifest(manifest: RunManifest, runs_dir: Path) -> None:
+    """Puts the manifest in place, whole."""
+    text = manifest.model_dump_json(indent=2) + "\n"
+    replace_file(manifests_dir(runs_dir) / f"{manifest.run_id}.json", [text.encode()])
+
+
+def read_manifests(runs_dir: Path) -> Iterator[RunManifest]:
+    """Every manifest of simulation runs that can be read."""
+    for path in sorted(manifests_dir(runs_dir).glob("*.json")):
+        try:
+            manifest = RunManifest.model_validate_json(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if manifest.surface == "sim":
+            yield manifest
+
+
+def is_alive(manifest: RunManifest) -> bool:
+    """Whether the process that writes the run still lives: by its pid on this machine, else by its heartbeat."""
+    if manifest.pid is not None and manifest.host == socket.gethostname():
+        try:
+            os.kill(manifest.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+    beat = manifest.heartbeat_at
+    return beat is not None and datetime.now(UTC) - beat < STALE_AFTER

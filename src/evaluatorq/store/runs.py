@@ -1,0 +1,326 @@
+"""Saved runs: written as a stream, found by any of their names, listed without loading, read one result at a time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from evaluatorq.errors import ReplayError, RunNotFound, SchemaError
+from evaluatorq.model.results import SimulationResult
+from evaluatorq.model.runs import REPLAY_VERSION, RunManifest, SimulationRun
+from evaluatorq.store.atomic import create_file, replace_file
+from evaluatorq.store.manifests import is_alive, read_manifests
+from evaluatorq.store.paths import get_sim_runs_dir, journals_dir, sanitise_run_name
+
+_RESULTS = '\n  "results": []'
+_LEAST_PREFIX = 8
+
+
+# ---------------------------------------------------------------- writing
+
+
+def run_parts(header: SimulationRun, results: Iterable[bytes]) -> Iterator[bytes]:
+    """A run file as pieces: the header with its results put in, each of them JSON indented by two."""
+    text = header.model_dump_json(indent=2)
+    before, after = text.split(_RESULTS, 1)
+    yield before.encode() + b'\n  "results": ['
+    first = True
+    for result in results:
+        yield (b"\n    " if first else b",\n    ") + result.replace(b"\n", b"\n    ")
+        first = False
+    yield (b"]" if first else b"\n  ]") + after.encode() + b"\n"
+
+
+def save_run(
+    header: SimulationRun, results: Iterable[bytes], runs_dir: Path, stamp: datetime, path: Path | None = None
+) -> Path:
+    """Writes a run file, whole or not at all: under its own name and the time, or at ``path``, replacing it."""
+    parts = run_parts(header, results)
+    if path is not None:
+        replace_file(path, parts)
+        return path
+    return create_file(runs_dir / f"{sanitise_run_name(header.run_name)}_{stamp:%Y%m%d-%H%M%S}.json", parts)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_run(path: Path) -> SimulationRun:
+    """A saved run of any age. ``ReplayError`` when it is none, ``SchemaError`` when a newer version wrote it."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ReplayError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        run = SimulationRun.model_validate_json(text)
+    except ValueError as error:
+        raise _not_a_run(path, text, error) from error
+    if (run.replay_version or 0) > REPLAY_VERSION:
+        raise SchemaError(
+            f"{path} was saved by a newer version (replay_version {run.replay_version}); upgrade evaluatorq"
+        )
+    return run
+
+
+def _not_a_run(path: Path, text: bytes, error: ValueError) -> ReplayError:
+    try:
+        raw = json.loads(text)
+    except ValueError:
+        return ReplayError(f"{path} is not JSON")
+    if isinstance(raw, dict) and "pipeline" in raw:
+        return ReplayError(f"{path} is a red-team run, not a simulation run")
+    first = str(error).splitlines()[1:3]
+    return ReplayError(f"{path} is not a simulation run: {' '.join(part.strip() for part in first)}")
+
+
+def iter_results(path: Path) -> Iterator[SimulationResult]:
+    """The results of a saved run one at a time; memory holds one of them when the file is written by us."""
+    yielded = False
+    for text in _result_texts(path):
+        yielded = True
+        yield SimulationResult.model_validate_json(text)
+    if not yielded:
+        yield from read_run(path).results
+
+
+def _result_texts(path: Path) -> Iterator[str]:
+    """Cuts the results out of an indented run file by its layout; yields nothing for any other layout."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.rstrip("\n") == '  "results": [':
+                break
+        lines: list[str] = []
+        for line in file:
+            if line.startswith("  ]"):
+                return
+            lines.append(line)
+            if line.rstrip("\n") in ("    }", "    },"):
+                yield "".join(lines).rstrip().removesuffix(",")
+                lines.clear()
+
+
+# ---------------------------------------------------------------- listing
+
+
+class RunListing(BaseModel):
+    """One row of ``sim runs``; ``alive`` is ``False`` for an unfinished run whose process is gone."""
+
+    model_config = ConfigDict(frozen=True)
+
+    report_id: str
+    run_name: str
+    created_at: str | None
+    status: str
+    mode: str | None = None
+    target_kind: str | None = None
+    total_results: int | None = None
+    scorer_averages: dict[str, float] | None = None
+    file: str | None = None
+    summary_version: int | None = None
+    run_id: str | None = None
+    completed: int | None = None
+    total: int | None = None
+    alive: bool = False
+
+
+def list_runs(runs_dir: Path | None = None) -> list[RunListing]:
+    """Every run in the store, newest first: finished, running and interrupted ones."""
+    folder = runs_dir or get_sim_runs_dir()
+    rows: list[tuple[float, RunListing]] = []
+    seen: set[Path] = set()
+    for manifest in read_manifests(folder):
+        report = _report_of(manifest, folder)
+        if manifest.report_path and report is None:
+            continue
+        if report is not None:
+            seen.add(report.resolve())
+        rows.append((manifest.started_at.timestamp(), _manifest_row(manifest, report)))
+    for path in folder.glob("*.json"):
+        if path.resolve() not in seen and not path.name.startswith(("01_", "02_", "03_")):
+            row = _report_row(path)
+            if row is not None:
+                rows.append((path.stat().st_mtime, row))
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0], reverse=True)]
+
+
+def _report_of(manifest: RunManifest, folder: Path) -> Path | None:
+    """The run file that a manifest names; a store that was moved keeps its file beside the manifests."""
+    if not manifest.report_path:
+        return None
+    named = Path(manifest.report_path)
+    return next((path for path in (named, folder / named.name) if path.is_file()), None)
+
+
+def _manifest_row(manifest: RunManifest, report: Path | None) -> RunListing:
+    summary = manifest.summary or {}
+    averages = summary.get("scorer_averages")
+    stage = manifest.stages[-1] if manifest.stages else None
+    alive = manifest.status == "running" and is_alive(manifest)
+    interrupted = manifest.status == "running" and not alive
+    return RunListing(
+        report_id=_report_id(str(report.resolve()) if report else f"manifest:{manifest.run_id}"),
+        run_name=manifest.run_name,
+        created_at=manifest.started_at.isoformat(),
+        status="interrupted" if interrupted else manifest.status,
+        mode=_text(summary.get("mode")),
+        target_kind=_text(summary.get("target_kind")),
+        total_results=_count(summary.get("total_results")),
+        scorer_averages={k: float(v) for k, v in averages.items() if isinstance(v, int | float)}
+        if isinstance(averages, dict)
+        else None,
+        file=str(report) if report else None,
+        summary_version=manifest.summary_version,
+        run_id=manifest.run_id,
+        completed=stage.completed if stage else None,
+        total=stage.total if stage else None,
+        alive=alive,
+    )
+
+
+def _report_row(path: Path) -> RunListing | None:
+    try:
+        head = _head(path)
+    except ReplayError:
+        return None
+    averages = head.get("scorer_averages")
+    return RunListing(
+        report_id=_report_id(str(path.resolve())),
+        run_name=_text(head.get("run_name")) or path.stem,
+        created_at=_text(head.get("created_at")),
+        status="completed",
+        mode=_text(head.get("mode")),
+        target_kind=_text(head.get("target_kind")),
+        total_results=_count(head.get("total_results")),
+        scorer_averages={k: float(v) for k, v in averages.items() if isinstance(v, int | float)}
+        if isinstance(averages, dict)
+        else None,
+        file=str(path),
+        run_id=_text(head.get("run_id")),
+    )
+
+
+def _head(path: Path) -> dict[str, JsonValue]:
+    """The run's own fields without its results and datapoints, which are skipped by the file's layout."""
+    kept: list[str] = []
+    try:
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                if line.rstrip("\n") in ('  "results": [', '  "datapoints": ['):
+                    kept.append(line.rstrip("\n") + "]")
+                    end = next((later for later in file if later.startswith("  ]")), "")
+                    kept[-1] += end[3:]
+                else:
+                    kept.append(line)
+        value = json.loads("".join(kept))
+    except (OSError, ValueError) as error:
+        raise ReplayError(f"{path} is not a simulation run") from error
+    if not isinstance(value, dict) or "mode" not in value or "scorer_averages" not in value:
+        raise ReplayError(f"{path} is not a simulation run")
+    return value
+
+
+def _report_id(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:12]).decode().rstrip("=")
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _count(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+# ---------------------------------------------------------------- finding
+
+
+def find_run(reference: str, runs_dir: Path | None = None) -> Path:
+    """The run file named by ``latest``, a path, a file name, a run id, 8 or more characters of one, or a name."""
+    folder = runs_dir or get_sim_runs_dir()
+    wanted = reference.strip()
+    if not wanted:
+        raise RunNotFound("name a run: 'latest', a path, a file name, a run id or the run's name")
+    for look in (_latest, _by_path, _by_run_id, _by_name):
+        found = look(wanted, folder)
+        if found is not None:
+            return found
+    raise RunNotFound(f"no saved run answers to {reference!r}; {_newest(folder)}")
+
+
+def find_journal(reference: str, runs_dir: Path | None = None) -> Path:
+    """The journal folder of a run named by ``latest``, its run id, 8 or more characters of it, or its name."""
+    folder = runs_dir or get_sim_runs_dir()
+    wanted = reference.strip()
+    journals = {path.name: path for path in journals_dir(folder).glob("*") if path.is_dir()}
+    if wanted in journals:
+        return journals[wanted]
+    manifests = [m for m in read_manifests(folder) if m.run_id in journals]
+    if wanted.lower() == "latest":
+        unfinished = [m for m in manifests if m.status != "completed"] or manifests
+        if unfinished:
+            return journals[max(unfinished, key=lambda m: m.started_at).run_id]
+    names = {run_id for run_id in journals if len(wanted) >= _LEAST_PREFIX and run_id.startswith(wanted)}
+    names |= {
+        m.run_id
+        for m in manifests
+        if wanted in (m.run_name, Path(m.report_path or "").name, Path(m.report_path or "").stem)
+    }
+    match sorted(names):
+        case [one]:
+            return journals[one]
+        case []:
+            raise RunNotFound(f"no journal answers to {reference!r}; there are {', '.join(sorted(journals)) or 'none'}")
+        case several:
+            raise RunNotFound(f"{reference!r} is ambiguous: {', '.join(several)}")
+
+
+def _latest(wanted: str, folder: Path) -> Path | None:
+    if wanted.lower() != "latest":
+        return None
+    files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    found = next((path for path in files if _report_row(path) is not None), None)
+    if found is None:
+        raise RunNotFound(f"no saved runs in {folder}")
+    return found
+
+
+def _by_path(wanted: str, folder: Path) -> Path | None:
+    candidates = [Path(wanted), folder / wanted, folder / f"{wanted}.json"]
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _by_run_id(wanted: str, folder: Path) -> Path | None:
+    found: dict[str, Path] = {}
+    for manifest in read_manifests(folder):
+        report = _report_of(manifest, folder)
+        if report is not None:
+            found[manifest.run_id] = report
+    for path in () if wanted in found else folder.glob("*.json"):
+        row = _report_row(path)
+        if row is not None and row.run_id:
+            found.setdefault(row.run_id, path)
+    if wanted in found:
+        return found[wanted]
+    matches = [run_id for run_id in found if len(wanted) >= _LEAST_PREFIX and run_id.startswith(wanted)]
+    if len(matches) > 1:
+        raise RunNotFound(f"{wanted!r} is ambiguous: {', '.join(sorted(matches))}")
+    return found[matches[0]] if matches else None
+
+
+def _by_name(wanted: str, folder: Path) -> Path | None:
+    named = [path for path in folder.glob("*.json") if path.stem == wanted or path.stem.startswith(f"{wanted}_")]
+    return max(named, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _newest(folder: Path) -> str:
+    files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)[:5]
+    return f"the newest are {', '.join(path.name for path in files)}" if files else f"there are none in {folder}"
+
+
+__all__ = ["RunListing", "find_journal", "find_run", "iter_results", "list_runs", "read_run", "run_parts", "save_run"]
