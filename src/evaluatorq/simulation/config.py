@@ -1,0 +1,368 @@
+"""All options of a simulation in one frozen record; ``simulate(**options)``, ``--config`` and the flags derive from it.
+
+A field's description is its help text, and a ``Flag`` beside it makes it a command-line option, so a new option is one
+line here and one in ``SimulationOptions``. A config that exists is complete and consistent: ``SimulationConfig.parse``
+refuses everything else with one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypedDict
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+
+from evaluatorq.errors import ConfigError
+from evaluatorq.model.base import Strict
+from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+
+DEMO_TARGET = "demo"
+ALIASES = {
+    "evaluation_name": "run_name",
+    "parallelism": "datapoint_parallelism",
+    "report": "report_path",
+    "exit_on_failure": "raise_on_execution_failure",
+}
+"""Second names of options, as published; given beside the first with another value they are refused."""
+
+INPUTS = ("input", "datapoints", "personas", "scenarios", "previous_run")
+TARGETS = ("target", "openai_model")
+Section = Literal["Cases", "Target", "Models", "Conversation", "Limits", "Output"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """How a field is offered on the command line: section of the help, spellings instead of ``--field-name``, value."""
+
+    section: Section
+    names: tuple[str, ...] = ()
+    metavar: str | None = None
+
+
+# ---------------------------------------------------------------- kinds of values
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is blank")
+    return text.strip()
+
+
+def _listed(value: object) -> object:
+    """One path or case stands for a list of one."""
+    return [value] if isinstance(value, str | PathLike | Persona | Scenario) else value
+
+
+def _case_or_path(value: object) -> str:
+    return "path" if isinstance(value, str | PathLike) else "case"
+
+
+def _not_empty(values: Sequence[object] | None) -> Sequence[object] | None:
+    if values is not None and not values:
+        raise ValueError("is empty; leave it out or give at least one")
+    return values
+
+
+def _distinct(names: Sequence[str] | None) -> Sequence[str] | None:
+    twice = sorted({name for name in names or () if (names or ()).count(name) > 1})
+    if twice:
+        raise ValueError(f"names {', '.join(twice)} more than once")
+    return names
+
+
+def _one_or_unbounded(value: int) -> int:
+    if value < 1 and value != -1:
+        raise ValueError("must be at least 1, or -1 for no limit")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_not_blank)]
+PathItem = Annotated[Path, Tag("path")]
+PersonaItem = Annotated[Annotated[Persona, Tag("case")] | PathItem, Discriminator(_case_or_path)]
+ScenarioItem = Annotated[Annotated[Scenario, Tag("case")] | PathItem, Discriminator(_case_or_path)]
+Personas = Annotated[tuple[PersonaItem, ...] | None, BeforeValidator(_listed), AfterValidator(_not_empty)]
+Scenarios = Annotated[tuple[ScenarioItem, ...] | None, BeforeValidator(_listed), AfterValidator(_not_empty)]
+Datapoints = Annotated[tuple[SimulationDatapoint, ...] | None, AfterValidator(_not_empty)]
+Names = Annotated[
+    tuple[Text, ...] | None, BeforeValidator(_listed), AfterValidator(_not_empty), AfterValidator(_distinct)
+]
+
+
+class LLMCallConfig(Strict):
+    """How the simulation's side calls models; the target is never meant. What is ``None`` is not sent."""
+
+    model: Text | None = None
+    base_url: Text | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_tokens: int | None = Field(None, gt=0)
+    timeout_ms: int = Field(90_000, gt=0)
+    retry_count: int = Field(2, ge=0)
+
+
+# ---------------------------------------------------------------- the record
+
+
+class SimulationConfig(Strict):
+    """What to simulate, against what, judged how. Build it with ``parse`` for one-sentence errors."""
+
+    personas: Annotated[Personas, Flag("Cases", metavar="PATH")] = Field(
+        None, description="Personas (records or files, folders, globs); each meets every scenario."
+    )
+    scenarios: Annotated[Scenarios, Flag("Cases", metavar="PATH")] = Field(
+        None, description="Scenarios (records or files, folders, globs)."
+    )
+    input: Annotated[Path | None, Flag("Cases", ("--input", "-i"), "PATH")] = Field(
+        None, description="Datapoints from a file, folder or glob (JSONL, JSON, YAML)."
+    )
+    datapoints: Datapoints = Field(None, description="Datapoints, each one persona with one scenario.")
+    previous_run: Annotated[Text | None, Flag("Cases", ("--from-run",), "RUN")] = Field(
+        None, description="The datapoints of a saved run: its id, name, file, or 'latest'."
+    )
+
+    target: Annotated[object, Flag("Target", metavar="TARGET")] = Field(
+        None, description="The agent: 'module:attribute', 'demo' or 'demo:flawed'; in Python also the object itself."
+    )
+    openai_model: Annotated[Text | None, Flag("Target", metavar="MODEL")] = Field(
+        None, description="A model as the agent, at OPENAI_BASE_URL or the public endpoint."
+    )
+    environment: Annotated[object, Flag("Target", metavar="NAME")] = Field(
+        None, description="The environment behind the agent's tools, for scenarios that name none."
+    )
+    target_agent_timeout_ms: Annotated[int, Flag("Target", metavar="MS")] = Field(
+        240_000, gt=0, description="Milliseconds that one answer of the agent may take."
+    )
+    max_target_retries: Annotated[int, Flag("Target", metavar="N")] = Field(
+        2, ge=0, description="Further attempts when the agent fails."
+    )
+
+    offline: Annotated[bool, Flag("Models")] = Field(
+        False, description="Simulated users and checks without any model; without cases, the bundled ones."
+    )
+    sim_model: Annotated[Text | None, Flag("Models", metavar="MODEL")] = Field(
+        None, description="The model that plays the user."
+    )
+    judge_model: Annotated[Text | None, Flag("Models", metavar="MODEL")] = Field(
+        None, description="The model that audits the criteria."
+    )
+    llm_config: Annotated[LLMCallConfig | None, Flag("Models", metavar="JSON")] = Field(
+        None, description="How both are called: model, base_url, temperature, max_tokens, timeout_ms, retry_count."
+    )
+    user_simulator: object = Field(None, description="A simulated user instead of the built-in one.")
+    judge: object = Field(None, description="A judge instead of the built-in one.")
+
+    max_turns: Annotated[int | None, Flag("Conversation", metavar="N")] = Field(
+        None, ge=1, description="Most exchanges in a conversation; 10, or what the replayed run had."
+    )
+    judge_every: Annotated[int, Flag("Conversation", metavar="N")] = Field(
+        1, ge=0, description="Judge after every N exchanges; 0 judges once, at the end."
+    )
+    stop_on_violation: Annotated[bool, Flag("Conversation")] = Field(
+        False, description="End a conversation when something prohibited was seen."
+    )
+    tool_rounds: Annotated[int, Flag("Conversation", metavar="N")] = Field(
+        8, ge=1, description="Most rounds of tool calls in one exchange."
+    )
+    repetition_limit: Annotated[int, Flag("Conversation", metavar="N")] = Field(
+        3, ge=2, description="Equal exchanges in a row that end a conversation."
+    )
+    seed: Annotated[int, Flag("Conversation", metavar="N")] = Field(
+        0, description="The same seed gives the same offline conversations."
+    )
+    evaluator_names: Annotated[Names, Flag("Conversation", ("--evaluator",), "NAME")] = Field(
+        None, description="Scores to compute; goal_achieved and criteria_met unless given."
+    )
+    scoring: object = Field(None, description="Tunes turn_efficiency and conversation_quality.")
+
+    datapoint_parallelism: Annotated[int, Flag("Limits", ("--datapoint-parallelism", "--parallelism"), "N")] = Field(
+        10, ge=1, description="Conversations at once."
+    )
+    llm_parallelism: Annotated[int, AfterValidator(_one_or_unbounded), Flag("Limits", metavar="N")] = Field(
+        10, description="Requests to models at once on the simulation's side; -1 for no limit."
+    )
+    per_simulation_timeout_s: Annotated[float | None, Flag("Limits", metavar="S")] = Field(
+        None, gt=0, description="Seconds that one conversation may take."
+    )
+    run_timeout_s: Annotated[float | None, Flag("Limits", metavar="S")] = Field(
+        None, gt=0, description="Seconds that the whole run may take."
+    )
+
+    run_name: Annotated[Text | None, Flag("Output", ("--name", "-n"))] = Field(
+        None, description="Label of the run and start of its file name."
+    )
+    save: Annotated[bool, Flag("Output")] = Field(False, description="Write the run to the run store.")
+    report_path: Annotated[Path | None, Flag("Output", ("--report",), "PATH")] = Field(
+        None, description="Write the run to this file (or into this folder) as well."
+    )
+    results: Annotated[Path | None, Flag("Output", ("--results", "-r"), "PATH")] = Field(
+        None, description="Write the results to this file, one JSON line each."
+    )
+    journal: Annotated[bool, Flag("Output")] = Field(
+        True, description="Keep every answer on disk while running, so that nothing is lost."
+    )
+    raise_on_execution_failure: bool = Field(
+        True, description="Fail (after saving) when a conversation ended in an error or timeout."
+    )
+
+    @classmethod
+    def parse(cls, options: Mapping[str, object], *, where: str = "") -> Self:
+        """The config that ``options`` describe; ``ConfigError`` in one sentence, which begins with ``where``."""
+        try:
+            return cls.model_validate(dict(options))
+        except ValidationError as error:
+            faults = "; ".join(_sentence(detail, tuple(cls.model_fields)) for detail in error.errors())
+            raise ConfigError(f"{where}: {faults}" if where else faults) from None
+
+    @property
+    def uses_bundled_cases(self) -> bool:
+        """No cases were given, so the bundled personas meet the bundled scenarios (offline only)."""
+        return not any(getattr(self, name) is not None for name in INPUTS)
+
+    @property
+    def agent(self) -> object:
+        """The target; ``None`` where ``openai_model`` is it."""
+        return self.target if self.target is not None or self.openai_model else DEMO_TARGET
+
+    def recorded(self) -> dict[str, JsonValue]:
+        """What was asked for as JSON, to be kept with the run: no cases, no credentials, objects by their type."""
+        dumped: dict[str, JsonValue] = {}
+        for name in sorted(self.model_fields_set - {"datapoints", "personas", "scenarios"}):
+            value = getattr(self, name)
+            dumped[name] = value if isinstance(value, str | int | float | bool | None) else _recorded(value)
+        return dumped
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_name_each(cls, options: object) -> object:
+        return canonical(options) if isinstance(options, Mapping) else options
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        self._one_input()
+        self._one_target()
+        rivals = [name for name in ("sim_model", "judge_model") if getattr(self, name) is not None]
+        if self.offline and rivals:
+            raise ValueError(f"offline asks no model, yet {' and '.join(rivals)} is given; drop one of them")
+        return self
+
+    def _one_input(self) -> None:
+        given = [name for name in INPUTS if getattr(self, name) is not None]
+        sources = sorted({"personas/scenarios" if name in ("personas", "scenarios") else name for name in given})
+        if len(sources) > 1:
+            raise ValueError(f"more than one input: {', '.join(sources)}; give one")
+        if len(given) == 1 and given[0] in ("personas", "scenarios"):
+            other = "scenarios" if given[0] == "personas" else "personas"
+            raise ValueError(f"{given[0]} without {other}; each needs the other")
+        if not given and not self.offline:
+            raise ValueError(
+                "no input: give datapoints, personas with scenarios, or previous_run (on the command line --input, "
+                "--personas with --scenarios, or --from-run); offline runs the bundled cases without any"
+            )
+
+    def _one_target(self) -> None:
+        if isinstance(self.target, str) and not self.target.strip():
+            raise ValueError("target is blank")
+        given = [name for name in TARGETS if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"two targets: {' and '.join(given)}; give one")
+        if not given and not (self.offline and self.uses_bundled_cases):
+            raise ValueError(
+                "no target: give target or openai_model (on the command line --target or --openai-model); "
+                f"target='{DEMO_TARGET}' is the bundled agent"
+            )
+
+
+def canonical(options: Mapping[str, object]) -> dict[str, object]:
+    """The options under their first names; two names of one option with different values are refused."""
+    plain = {name: value for name, value in options.items() if name not in ALIASES}
+    for alias, name in ALIASES.items():
+        value = options.get(alias)
+        if value is None or value == "":
+            continue
+        if plain.get(name) is None:
+            plain[name] = value
+        elif plain[name] != value:
+            raise ConfigError(f"{name} and {alias} are one option and differ: {plain[name]!r} and {value!r}")
+    return plain
+
+
+def _sentence(detail: ErrorDetails, names: tuple[str, ...]) -> str:
+    """One fault: where, what, and what would be right."""
+    path = ".".join(str(part) for part in detail["loc"] if part not in ("case", "path"))
+    if detail["type"] == "extra_forbidden":
+        near = get_close_matches(path, (*names, *ALIASES), n=1) if len(detail["loc"]) == 1 else ()
+        return f"{path}: unknown option, extra keys are not permitted" + (f"; did you mean {near[0]}?" if near else "")
+    if detail["type"] == "value_error":
+        reason = str(detail.get("ctx", {}).get("error", detail["msg"]))
+        return f"{path} {reason}" if path and reason.startswith(("is ", "must ", "names ")) else reason
+    return f"{path}: {detail['msg'][:1].lower()}{detail['msg'][1:]} (got {detail['input']!r})"
+
+
+def _recorded(value: object) -> JsonValue:
+    match value:
+        case LLMCallConfig():
+            dumped: JsonValue = value.model_dump(mode="json", exclude_unset=True)
+            return dumped
+        case tuple():
+            return [str(item) for item in value]
+        case Path():
+            return str(value)
+        case _:
+            named = value if hasattr(value, "__qualname__") else type(value)
+            return f"{named.__module__}:{named.__qualname__}"
+
+
+class SimulationOptions(TypedDict, total=False):
+    """The keyword arguments of ``simulate``: the fields of ``SimulationConfig`` and their published second names."""
+
+    personas: Sequence[Persona | str | PathLike[str]] | str | PathLike[str] | None
+    scenarios: Sequence[Scenario | str | PathLike[str]] | str | PathLike[str] | None
+    input: str | PathLike[str] | None
+    datapoints: Sequence[SimulationDatapoint] | None
+    previous_run: str | None
+    target: object
+    openai_model: str | None
+    environment: object
+    target_agent_timeout_ms: int
+    max_target_retries: int
+    offline: bool
+    sim_model: str | None
+    judge_model: str | None
+    llm_config: LLMCallConfig | Mapping[str, JsonValue] | None
+    user_simulator: object
+    judge: object
+    max_turns: int | None
+    judge_every: int
+    stop_on_violation: bool
+    tool_rounds: int
+    repetition_limit: int
+    seed: int
+    evaluator_names: Sequence[str] | None
+    scoring: object
+    datapoint_parallelism: int
+    parallelism: int
+    llm_parallelism: int
+    per_simulation_timeout_s: float | None
+    run_timeout_s: float | None
+    run_name: str | None
+    evaluation_name: str
+    save: bool
+    report_path: str | PathLike[str] | None
+    report: str | PathLike[str] | None
+    results: str | PathLike[str] | None
+    journal: bool
+    raise_on_execution_failure: bool
+    exit_on_failure: bool
