@@ -6,8 +6,9 @@ import json
 from typing import Annotated, Literal
 
 import anyio
+import anyio.lowlevel
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue, ValidationError
 
@@ -35,7 +36,7 @@ def take(state: Shop, item: Annotated[str, "What to take."], count: int = 1) -> 
 @tool(idempotent=True)
 async def look(state: Shop, title: Literal["stock", "log"]) -> JsonValue:
     """Reads one part."""
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     return state.model_dump()[title]
 
 
@@ -156,9 +157,13 @@ def test_two_boxes_share_nothing() -> None:
     assert start.stock == {"lamp": 1}
 
 
+@settings(max_examples=25)
 @given(
     st.dictionaries(
-        st.text(), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x))
+        st.text(),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(), lambda of: st.lists(of, max_size=3), max_leaves=4
+        ),
     )
 )
 def test_plain_json_states_come_back_as_they_were(state: dict[str, JsonValue]) -> None:
@@ -175,7 +180,7 @@ async def test_calls_that_overlap_wait_for_each_other() -> None:
 
     async def slow(name: str) -> None:
         order.append(f"{name} in")
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         order.append(f"{name} out")
 
     box = Toolbox({}, [slow])
