@@ -8,7 +8,7 @@ because that is what Python code expects; for a model the same error is a result
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -19,6 +19,9 @@ from evaluatorq.conversation.checks import was_rejected
 from evaluatorq.errors import EvaluatorqError
 from evaluatorq.model.messages import Message, ToolCall, assistant, tool_call
 from evaluatorq.ports import Environment, ToolSpec, ToolsReply
+
+Bridge = Callable[[Callable[[], Coroutine[object, object, JsonValue]]], JsonValue]
+"""Runs an async call on the event loop for a thread that waits."""
 
 
 class ToolRefused(EvaluatorqError, RuntimeError):  # noqa: N818  what happened, as PermissionError is
@@ -133,6 +136,7 @@ class SyncTool:
     """One tool as a plain callable, for an agent that runs in a worker thread."""
 
     tool: Tool
+    bridge: Bridge = from_thread.run
 
     def __call__(self, *values: JsonValue, **arguments: JsonValue) -> JsonValue:
         """As ``Tool``, waiting for the answer."""
@@ -140,23 +144,25 @@ class SyncTool:
         async def ask() -> JsonValue:
             return await self.tool(*values, **arguments)
 
-        return from_thread.run(ask)
+        return self.bridge(ask)
 
 
 class Toolset:
     """The tools of an environment as async callables: ``await tools.find_order(order_id="A1")``.
 
     ``tools["find_order"]`` is the same, for names that are no Python names. Iterating gives every tool with its name,
-    description and schema. An unknown name is an ``AttributeError`` (or ``KeyError``) with near names.
+    description and schema. An unknown name is an ``AttributeError`` (or ``KeyError``) with near names. ``bridge``
+    serves ``sync`` in threads that are not anyio's own.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, *, bridge: Bridge = from_thread.run) -> None:
         self._recorder = recorder
+        self._bridge = bridge
 
     @property
     def sync(self) -> SyncToolset:
         """The same tools for code that does not await, in a worker thread."""
-        return SyncToolset(self)
+        return SyncToolset(self, self._bridge)
 
     def __getattr__(self, name: str) -> Tool:
         try:
@@ -186,14 +192,15 @@ class Toolset:
 class SyncToolset:
     """``Toolset`` for code that does not await: ``tools.sync.find_order(order_id="A1")``."""
 
-    def __init__(self, tools: Toolset) -> None:
+    def __init__(self, tools: Toolset, bridge: Bridge = from_thread.run) -> None:
         self._tools = tools
+        self._bridge = bridge
 
     def __getattr__(self, name: str) -> SyncTool:
-        return SyncTool(getattr(self._tools, name))
+        return SyncTool(getattr(self._tools, name), self._bridge)
 
     def __getitem__(self, name: str) -> SyncTool:
-        return SyncTool(self._tools[name])
+        return SyncTool(self._tools[name], self._bridge)
 
 
 def _value(row: Message) -> JsonValue:
