@@ -69,7 +69,7 @@ def was_rejected(result: Message) -> bool:
         return False
     try:
         value: JsonValue = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and bool(value.get("error"))
 

@@ -32,7 +32,7 @@ class ToolCall(Record):
         """The arguments as an object, ``None`` when the text is not a JSON object."""
         try:
             value: JsonValue = json.loads(self.function.arguments or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return value if isinstance(value, dict) else None
 
