@@ -253,8 +253,12 @@ class Evaluator(Protocol):
 
 
 class Sink(Protocol):
-    """Sees every event as it is written: progress, live view, tracing."""
+    """Watches a run: progress, live view, tracing. Called after the event is on disk."""
 
     def append(self, thread_id: str, event: Event) -> None:
         """One event of one conversation."""
+        ...
+
+    def finished(self, result: SimulationResult) -> None:
+        """The record of a conversation that ended and was scored."""
         ...

@@ -8,7 +8,7 @@ that was answered, so that a replay can tell a changed question from a changed a
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, JsonValue, TypeAdapter
 
@@ -29,6 +29,7 @@ FaultCode = Literal[
     "internal_error",
 ]  # fmt: skip
 """Every way a call can fail. ``internal_error`` is a fault of the harness itself."""
+FAULT_CODES: frozenset[str] = frozenset(get_args(FaultCode))
 
 
 class _Event(Record):

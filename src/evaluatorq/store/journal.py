@@ -31,6 +31,7 @@ class JournalLine:
 
     row: int
     event: Event
+    part: str = ""
 
 
 def encode_line(row: int, event: Event) -> bytes:
@@ -176,7 +177,7 @@ class JournalReader:
                 if head is not None and head.get("kind") in ("plan", "part"):
                     _check_version(head, part)
                     continue
-                read = _read_line(head)
+                read = _read_line(head, part.stem)
                 if read is None:
                     self.damage.append(f"{part.name}:{number}: not a journal line")
                 else:
@@ -191,14 +192,14 @@ def _object(line: bytes) -> dict[str, JsonValue] | None:
     return value if isinstance(value, dict) else None
 
 
-def _read_line(head: dict[str, JsonValue] | None) -> JournalLine | None:
+def _read_line(head: dict[str, JsonValue] | None, part: str) -> JournalLine | None:
     if head is None:
         return None
     row = head.pop("row", None)
     if not isinstance(row, int) or isinstance(row, bool) or row < 0:
         return None
     try:
-        return JournalLine(row, EVENT.validate_python(head))
+        return JournalLine(row, EVENT.validate_python(head), part)
     except ValueError:
         return None
 

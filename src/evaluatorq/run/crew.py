@@ -1,0 +1,123 @@
+"""Who takes part: the factories of a run, and the participants of one conversation made from them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+import anyio
+from pydantic import JsonValue
+
+from evaluatorq.errors import CallError, Component
+from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.runs import RunPlan
+from evaluatorq.pacing.retry import RetryPolicy
+from evaluatorq.ports import (
+    Closeable,
+    Environment,
+    EnvironmentFactory,
+    Evaluator,
+    Judge,
+    JudgeFactory,
+    Seat,
+    Target,
+    TargetFactory,
+    UserFactory,
+    UserSimulator,
+)
+from evaluatorq.toolset import Recorder
+
+T = TypeVar("T")
+CLOSING_S = 5.0
+MODEL_RETRY = RetryPolicy()
+TARGET_RETRY = RetryPolicy(attempts=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Everything a run needs besides its plan.
+
+    ``metered`` names the roles whose calls cost something, so that an answer lost on its way makes the usage unknown.
+    """
+
+    target: TargetFactory
+    user: UserFactory
+    judge: JudgeFactory
+    environment: EnvironmentFactory
+    evaluators: tuple[Evaluator, ...] = ()
+    retry: RetryPolicy = MODEL_RETRY
+    target_retry: RetryPolicy = TARGET_RETRY
+    target_timeout_s: float | None = 240.0
+    conversation_timeout_s: float | None = None
+    metered: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Participants:
+    """The participants of one conversation, each made for it alone."""
+
+    target: Target
+    user: UserSimulator
+    judge: Judge
+    environment: Environment | None
+    random: Random
+
+    async def aclose(self) -> None:
+        """Gives back what they hold; a fault while doing so is nobody's verdict."""
+        held: tuple[object, ...] = (self.target, self.user, self.judge, self.environment)
+        for participant in held:
+            if isinstance(participant, Closeable):
+                with suppress(Exception), anyio.move_on_after(CLOSING_S, shield=True):
+                    await participant.aclose()
+
+
+def conversation_seed(plan: RunPlan, row: int) -> int:
+    """A seed of its own for each conversation, the same whatever runs beside it."""
+    digest = hashlib.blake2b(f"{plan.seed}/{row}/{plan.datapoints[row].id}".encode(), digest_size=8)
+    return int.from_bytes(digest.digest())
+
+
+def seat_participants(crew: Crew, plan: RunPlan, row: int, world: Callable[[], Environment | None]) -> Participants:
+    """Makes the participants of conversation ``row``."""
+    environment = _made("environment", world)
+    recorder = Recorder(environment) if environment is not None else None
+    seed = conversation_seed(plan, row)
+    seat = Seat(plan.datapoints[row], plan.thread_id(row), seed, plan.limits.max_turns, recorder)
+    target = _made("target", lambda: crew.target(seat))
+    user = _made("user_simulator", lambda: crew.user(seat))
+    judge = _made("judge", lambda: crew.judge(seat))
+    return Participants(target, user, judge, environment, Random(seed))  # noqa: S311  jitter, not secrets
+
+
+def _made(component: Component, make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except CallError:
+        raise
+    except Exception as error:
+        code = "target_error" if component == "target" else "internal_error"
+        raise CallError(code, f"{type(error).__name__}: {error}", component=component) from error
+
+
+def world_of(crew: Crew, datapoint: SimulationDatapoint, seed: int, state: JsonValue) -> Environment | None:
+    """A fresh environment, put back to ``state`` where a conversation goes on."""
+    environment = crew.environment(datapoint, seed)
+    if environment is not None and state is not None:
+        environment.restore(state)
+    return environment
+
+
+def snapshot_of(environment: Environment | None) -> JsonValue:
+    """The environment's state; ``CallError`` of the environment when it cannot be read."""
+    if environment is None:
+        return None
+    try:
+        return environment.snapshot()
+    except Exception as error:
+        raise CallError(
+            "internal_error", f"the environment's state cannot be read: {error}", component="environment"
+        ) from error

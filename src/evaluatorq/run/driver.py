@@ -1,0 +1,336 @@
+"""Drives one conversation: carries out what the machine asks for and writes each answer down before the next question.
+
+This is the only place that retries, and the only broad ``except`` around a participant's call. Cancellation passes
+through everything and leaves the journal as it is: the conversation can be resumed.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+from pydantic import JsonValue
+
+from evaluatorq.conversation.machine import Conversation, Phase, apply, next_request, request_digest
+from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, Request, RunTools, Stop
+from evaluatorq.errors import CallError, Component, StoreError
+from evaluatorq.model.events import (
+    FAULT_CODES,
+    CallFailed,
+    Ended,
+    Event,
+    FaultCode,
+    LineSource,
+    TargetReplied,
+    ToolsReturned,
+    TurnJudged,
+    UserSpoke,
+)
+from evaluatorq.model.messages import Message, open_calls
+from evaluatorq.model.usage import NO_USAGE
+from evaluatorq.ports import JudgeReply, TargetReply, ToolsReply, UserReply
+from evaluatorq.run.clock import Clock
+from evaluatorq.run.crew import Crew, Participants, snapshot_of
+from evaluatorq.run.text import clean_messages, clean_text
+
+T = TypeVar("T")
+Commit = Callable[[Event], None]
+
+_UNREAD_CODES = frozenset({"timeout", "malformed_response", "truncated_response"})
+"""Failures after which a server may have charged for an answer that nobody could read."""
+_WAITS_FOR: dict[Phase, Component] = {
+    Phase.USER: "user_simulator",
+    Phase.TARGET: "target",
+    Phase.TOOLS: "environment",
+    Phase.JUDGE: "judge",
+}
+
+
+def waits_for(state: Conversation) -> Component:
+    """The component whose answer the conversation waits for."""
+    return _WAITS_FOR.get(state.phase, "infrastructure")
+
+
+class Driver:
+    """One conversation's driver. ``commit`` puts an event on disk and shows it to whoever watches."""
+
+    def __init__(
+        self,
+        state: Conversation,
+        participants: Participants,
+        crew: Crew,
+        *,
+        thread_id: str,
+        commit: Commit,
+        clock: Clock,
+    ) -> None:
+        self.state = state
+        self._participants = participants
+        self._crew = crew
+        self._thread_id = thread_id
+        self._commit_event = commit
+        self._clock = clock
+        self._component: Component = "infrastructure"
+        self._began = 0.0
+        self._retrying = crew.retry.retrying(participants.random, self._attempt_failed)
+        self._retrying_target = crew.target_retry.retrying(participants.random, self._attempt_failed)
+
+    async def drive(self, time_limit_s: float | None) -> Conversation:
+        """Runs the conversation to its end, or to the end of its time."""
+        with anyio.move_on_after(time_limit_s) as scope:
+            while not isinstance(request := next_request(self.state), Stop):
+                self._commit(await self._answer(request))
+        if self.state.phase is Phase.OVER:
+            return self.state
+        request = next_request(self.state)
+        if isinstance(request, Stop):
+            self._end(request)
+        elif scope.cancelled_caught:
+            self._end(self._out_of_time(time_limit_s or 0.0), lost=waits_for(self.state))
+        return self.state
+
+    # ---------------------------------------------------------------- answering
+
+    async def _answer(self, request: Request) -> Event:
+        match request:
+            case AskUser():
+                return await self._ask_user(request)
+            case AskTarget():
+                return await self._ask_target(request)
+            case RunTools():
+                return await self._run_tools(request)
+            case AskJudge():
+                return await self._ask_judge(request)
+            case Stop():
+                raise AssertionError("a stop is not answered")
+
+    async def _ask_user(self, request: AskUser) -> Event:
+        if request.scripted is not None:
+            source: LineSource = "first_message" if request.is_first_message else "scripted"
+            return UserSpoke(at=self._clock.now(), text=clean_text(request.scripted), source=source, usage=NO_USAGE)
+
+        async def ask() -> UserReply:
+            reply = await self._participants.user.speak(request.messages)
+            if not reply.text.strip() and not reply.stop:
+                raise CallError("empty_reply", "the simulated user said nothing", retryable=True, usage=reply.usage)
+            return reply
+
+        reply = await self._call("user_simulator", ask)
+        if isinstance(reply, CallFailed):
+            return reply
+        return UserSpoke(
+            at=self._clock.now(),
+            text=clean_text(reply.text),
+            stop=reply.stop,
+            reasoning=reply.reasoning,
+            model=reply.model,
+            usage=reply.usage,
+            usage_known=reply.usage is not None,
+            latency_ms=self._latency(),
+            digest=request_digest(self.state),
+        )
+
+    async def _ask_target(self, request: AskTarget) -> Event:
+        target = self._participants.target
+        limit = None if getattr(target, "manages_own_timeout", False) else self._crew.target_timeout_s
+
+        async def ask() -> tuple[TargetReply, JsonValue]:
+            with anyio.fail_after(limit):
+                reply = await target.respond(request.messages, thread_id=self._thread_id)
+            _check_reply(reply, has_environment=self._participants.environment is not None)
+            return reply, snapshot_of(self._participants.environment)
+
+        answer = await self._call("target", ask)
+        if isinstance(answer, CallFailed):
+            return answer
+        reply, state = answer
+        changed = state != self.state.environment.state
+        return TargetReplied(
+            at=self._clock.now(),
+            messages=clean_messages(
+                _without_open_calls(reply, has_environment=self._participants.environment is not None)
+            ),
+            usage=reply.usage,
+            usage_known=reply.usage_known,
+            model=reply.model,
+            response_id=reply.response_id,
+            trace_id=reply.trace_id,
+            span_id=reply.span_id,
+            finish_reason=reply.finish_reason,
+            reasoning=reply.reasoning,
+            reports_tools=reply.reports_tools,
+            state=state if changed else None,
+            state_changed=changed,
+            latency_ms=self._latency(),
+            digest=request_digest(self.state),
+        )
+
+    async def _run_tools(self, request: RunTools) -> Event:
+        environment = self._participants.environment
+        assert environment is not None, "calls stay open only where an environment runs them"
+
+        async def ask() -> tuple[ToolsReply, JsonValue]:
+            return await environment.run(request.calls), snapshot_of(environment)
+
+        answer = await self._call("environment", ask)
+        if isinstance(answer, CallFailed):
+            return answer
+        reply, state = answer
+        changed = state != self.state.environment.state
+        return ToolsReturned(
+            at=self._clock.now(),
+            messages=clean_messages(reply.messages),
+            usage=NO_USAGE,
+            state=state if changed else None,
+            state_changed=changed,
+            latency_ms=self._latency(),
+            digest=request_digest(self.state),
+        )
+
+    async def _ask_judge(self, request: AskJudge) -> Event:
+        async def ask() -> JudgeReply:
+            return await self._participants.judge.judge(request.messages, request.open_criteria, final=request.final)
+
+        reply = await self._call("judge", ask)
+        if isinstance(reply, CallFailed):
+            return reply
+        return TurnJudged(
+            at=self._clock.now(),
+            judgment=reply.judgment,
+            final=request.final,
+            strict=reply.strict,
+            goal_known=reply.goal_known,
+            refused=reply.refused,
+            model=reply.model,
+            usage=reply.usage,
+            usage_known=reply.usage is not None,
+            latency_ms=self._latency(),
+            digest=request_digest(self.state),
+        )
+
+    # ---------------------------------------------------------------- calling, failing, ending
+
+    async def _call(self, component: Component, ask: Callable[[], Awaitable[T]]) -> T | CallFailed:
+        """One call with its retries; a failure that stays is an event, never an exception."""
+        self._component = component
+        retrying = self._retrying_target if component == "target" else self._retrying
+
+        async def once() -> T:
+            self._began = self._clock.seconds()
+            try:
+                return await ask()
+            except (CallError, StoreError):
+                raise
+            except TimeoutError as error:
+                raise CallError("timeout", f"the {component} did not answer in time", retryable=True) from error
+            except Exception as error:
+                raise _fault(component, error) from error
+
+        try:
+            return await retrying(once)
+        except CallError as error:
+            attempt = retrying.statistics.get("attempt_number", 1)
+            return self._failure(error, attempt=int(attempt), pause=None)
+
+    def _attempt_failed(self, error: CallError, attempt: int, pause: float) -> None:
+        self._commit(self._failure(error, attempt=attempt, pause=pause))
+
+    def _failure(self, error: CallError, *, attempt: int, pause: float | None) -> CallFailed:
+        return CallFailed(
+            at=self._clock.now(),
+            component=error.component or self._component,
+            code=_code(error),
+            message=clean_text(error.message)[:2000],
+            final=pause is None,
+            attempt=attempt,
+            retry_in_s=pause,
+            latency_ms=self._latency(),
+            usage=error.usage,
+            usage_known=error.usage is not None or error.code not in _UNREAD_CODES,
+            raw=clean_text(error.raw)[:4000] if error.raw else None,
+            digest=request_digest(self.state),
+        )
+
+    def _out_of_time(self, limit_s: float) -> Stop:
+        component = waits_for(self.state)
+        reason = f"The conversation's time of {limit_s:g} s was up while waiting for the {component.replace('_', ' ')}."
+        return Stop("timeout", "timeout", reason, component, "timeout")
+
+    def _end(self, stop: Stop, *, lost: Component | None = None) -> None:
+        error: str | None = None
+        state: JsonValue = None
+        try:
+            state = snapshot_of(self._participants.environment)
+        except CallError as problem:
+            error = problem.message
+        changed = error is None and state != self.state.environment.state
+        ended = Ended(
+            at=self._clock.now(),
+            terminated_by=stop.terminated_by,
+            ended_by=stop.ended_by,
+            reason=stop.reason,
+            failed_component=stop.failed_component,
+            error_type=stop.error_type,
+            lost=lost if lost in self._crew.metered else None,
+            state=state if changed else None,
+            state_changed=changed,
+            state_error=error,
+        )
+        self._commit(ended)
+
+    def _commit(self, event: Event) -> None:
+        """The event goes to disk first: what is remembered is never more than what was written."""
+        self._commit_event(event)
+        self.state = apply(self.state, event)
+
+    def _latency(self) -> float:
+        return round((self._clock.seconds() - self._began) * 1000, 3)
+
+
+def _code(error: CallError) -> FaultCode:
+    return error.code if error.code in FAULT_CODES else "internal_error"  # type: ignore[return-value]  # tested against the list
+
+
+def _fault(component: Component, error: Exception) -> CallError:
+    """What a participant raised that is no ``CallError``: a fault of that participant, named by type."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return CallError("file_handles", "the process is out of file handles", component="infrastructure")
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if component == "target":
+        return CallError("target_error", text, retryable=True)
+    return CallError("internal_error", text)
+
+
+def _check_reply(reply: TargetReply, *, has_environment: bool) -> None:
+    """Refuses an answer that is none: nobody's words are invented for an agent that said nothing."""
+    waiting = open_calls(reply.messages)
+    if waiting and has_environment:
+        return
+    if not reply.messages or reply.messages[-1].role != "assistant" or not reply.messages[-1].text.strip():
+        if waiting:
+            names = ", ".join(call.function.name for call in waiting)
+            message = f"the agent called {names} and said nothing, and there is no environment to run the call"
+            raise CallError("target_protocol", message, usage=reply.usage)
+        raise CallError("empty_reply", "the agent said nothing", retryable=True, usage=reply.usage)
+
+
+def _without_open_calls(reply: TargetReply, *, has_environment: bool) -> tuple[Message, ...]:
+    """Marks calls that nobody will answer as incomplete."""
+    waiting = {call.id for call in open_calls(reply.messages)}
+    if has_environment or not waiting:
+        return reply.messages
+    return tuple(
+        row.model_copy(
+            update={
+                "tool_calls": [
+                    call.model_copy(update={"incomplete": True}) if call.id in waiting else call
+                    for call in row.tool_calls
+                ]
+            }
+        )
+        if row.tool_calls
+        else row
+        for row in reply.messages
+    )

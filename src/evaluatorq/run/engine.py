@@ -1,0 +1,278 @@
+"""Runs a plan: workers pull conversations, every event goes to the journal first, the run file is written last.
+
+Finished conversations leave memory for a spool; what stays is what is in flight and a few numbers a row. Whatever ends
+the run early (Ctrl-C, a kill, a full disk, the run's own time limit) leaves a journal that ``resume`` goes on from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+from pydantic import JsonValue
+
+from evaluatorq.conversation.machine import Conversation, Phase, apply, begin
+from evaluatorq.errors import CallError, StoreError
+from evaluatorq.model.events import Ended, Event, Resumed, Scored, Started
+from evaluatorq.model.results import SimulationResult
+from evaluatorq.model.runs import RunPlan
+from evaluatorq.ports import Sink
+from evaluatorq.records.result import result_of
+from evaluatorq.records.run import run_header
+from evaluatorq.run.clock import Clock, SystemClock
+from evaluatorq.run.crew import Crew, Participants, conversation_seed, seat_participants, snapshot_of, world_of
+from evaluatorq.run.driver import Driver, waits_for
+from evaluatorq.run.outcome import Dropped, RunOutcome
+from evaluatorq.run.recover import Recovered, Recovery, recover
+from evaluatorq.run.score import expects_scores, score
+from evaluatorq.run.spool import Spool
+from evaluatorq.run.status import RunStatus
+from evaluatorq.store.journal import Journal, JournalReader
+from evaluatorq.store.paths import get_sim_runs_dir, journals_dir
+from evaluatorq.store.runs import save_run
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run is carried out; nothing here changes what it finds.
+
+    ``journal=False`` is the only way to run without one: then nothing can be resumed. ``keep`` holds all results in
+    memory for the caller. ``sync`` puts every journal line on the medium before going on.
+    """
+
+    parallelism: int = 10
+    save: bool = True
+    journal: bool = True
+    keep: bool = False
+    sync: bool = False
+    run_timeout_s: float | None = None
+    report_path: Path | None = None
+    runs_dir: Path | None = None
+
+
+async def run_plan(
+    plan: RunPlan, crew: Crew, options: RunOptions, sinks: Sequence[Sink] = (), clock: Clock | None = None
+) -> RunOutcome:
+    """Runs every conversation of a new plan. Raises ``StoreError`` when its files cannot be written."""
+    engine = Engine(plan, crew, options, sinks, clock or SystemClock())
+    journal = Journal.create(engine.folder, plan, sync=options.sync) if options.journal else None
+    return await engine.execute(journal, Recovery())
+
+
+async def resume_plan(
+    folder: Path, crew: Crew, options: RunOptions, sinks: Sequence[Sink] = (), clock: Clock | None = None
+) -> RunOutcome:
+    """Goes on with the run whose journal is in ``folder``: finished conversations are kept, only the rest is asked."""
+    reader = JournalReader(folder)
+    plan = reader.plan
+    engine = Engine(plan, crew, options, sinks, clock or SystemClock())
+    journal = Journal.reopen(folder, sync=options.sync)
+    recovery = recover(reader, plan, engine.is_complete, engine.restore)
+    return await engine.execute(journal, recovery)
+
+
+class Engine:
+    """One run of one plan in this process."""
+
+    def __init__(self, plan: RunPlan, crew: Crew, options: RunOptions, sinks: Sequence[Sink], clock: Clock) -> None:
+        self.plan = plan
+        self.crew = crew
+        self.options = options
+        self.clock = clock
+        self.runs_dir = options.runs_dir or get_sim_runs_dir()
+        self.folder = journals_dir(self.runs_dir) / plan.run_id
+        self._sinks = tuple(sinks)
+        self._spool = Spool(None)
+        self._kept: dict[int, SimulationResult] = {}
+        self._dropped: dict[int, Dropped] = {}
+        self._journal: Journal | None = None
+        self._recovery = Recovery()
+        self._deadline: float | None = None
+
+    # ---------------------------------------------------------------- the run
+
+    async def execute(self, journal: Journal | None, recovery: Recovery) -> RunOutcome:
+        """Runs what is missing, then writes the run file; on a clean end the manifest says completed."""
+        self._journal, self._recovery = journal, recovery
+        started = self.clock.seconds()
+        if self.options.run_timeout_s is not None:
+            self._deadline = started + self.options.run_timeout_s
+        saved_to = self.runs_dir if self.options.save else None
+        status = RunStatus(self.plan, saved_to, self.options.parallelism, self.clock, lambda: len(self._spool))
+        outcome = RunOutcome(self.plan.run_id, self.plan.run_name, len(self.plan.datapoints))
+        outcome.journal = self.folder if journal is not None else None
+        try:
+            status.begin()
+            await self._run_workers(status)
+            await anyio.to_thread.run_sync(self._finish, outcome, recovery.active_s + self.clock.seconds() - started)
+        except BaseException as error:
+            status.stopped(error)
+            raise
+        finally:
+            if journal is not None:
+                journal.close()
+            self._spool.close()
+        if outcome.interrupted:
+            status.stopped(None)
+        else:
+            status.completed(outcome)
+        return outcome
+
+    async def _run_workers(self, status: RunStatus) -> None:
+        rows = iter([row for row in range(len(self.plan.datapoints)) if row not in self._spool])
+        async with anyio.create_task_group() as outer:
+            outer.start_soon(status.beat)
+            async with anyio.create_task_group() as workers:
+                for _ in range(min(self.options.parallelism, len(self.plan.datapoints))):
+                    workers.start_soon(self._work, rows)
+            outer.cancel_scope.cancel()
+
+    async def _work(self, rows: Iterator[int]) -> None:
+        for row in rows:
+            if self._deadline is not None and self.clock.seconds() >= self._deadline:
+                return
+            await self._converse(row)
+
+    def _finish(self, outcome: RunOutcome, duration_s: float) -> None:
+        outcome.finished = len(self._spool)
+        outcome.dropped = [self._dropped[row] for row in sorted(self._dropped)]
+        outcome.interrupted = outcome.finished < outcome.total
+        outcome.header = run_header(self.plan, self._spool.summaries(), duration_s=round(duration_s, 3))
+        outcome.results = [self._kept[row] for row in sorted(self._kept)]
+        if outcome.interrupted:
+            outcome.stopped_by = "the run's time limit"
+            return
+        if self.options.save:
+            stamp = self.clock.now()
+            outcome.path = save_run(outcome.header, self._spool.documents(), self.runs_dir, stamp).resolve()
+        if self.options.report_path is not None:
+            report = save_run(
+                outcome.header, self._spool.documents(), self.runs_dir, self.clock.now(), self.options.report_path
+            )
+            outcome.path = outcome.path or report.resolve()
+
+    # ---------------------------------------------------------------- one conversation
+
+    async def _converse(self, row: int) -> None:
+        recovered = self._recovery.unfinished.pop(row, None) or Recovered(
+            begin(self.plan.datapoints[row], self.plan.limits)
+        )
+        if recovered.state.phase is not Phase.OVER or recovered.broken:
+            recovered.state = await self._drive(row, recovered)
+            recovered.scores.clear()
+        result = result_of(
+            recovered.state, thread_id=self.plan.thread_id(row), row=row, scores=recovered.scores.values()
+        )
+        missing = [evaluator for evaluator in self.crew.evaluators if evaluator.name not in recovered.scores]
+        for scored in await score(missing, result, self.clock):
+            self._commit(row, scored)
+            recovered.scores[scored.evaluator] = scored
+        self._put_away(row, recovered)
+
+    async def _drive(self, row: int, recovered: Recovered) -> Conversation:
+        """Drives a conversation to its end; a fault of ours ends it with a name instead of ending the run."""
+        state = recovered.state
+        try:
+            participants, event = self._seat(row, recovered)
+        except CallError as error:
+            return self._fail(row, state, error)
+        driver = Driver(
+            state,
+            participants,
+            self.crew,
+            thread_id=self.plan.thread_id(row),
+            commit=lambda happened: self._commit(row, happened),
+            clock=self.clock,
+        )
+        try:
+            self._commit(row, event)
+            driver.state = apply(state, event)
+            return await driver.drive(self._time_left())
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  a fault of ours ends one conversation, not the run
+            fault = CallError("internal_error", f"{type(error).__name__}: {error}", component="infrastructure")
+            return self._fail(row, driver.state, fault)
+        finally:
+            await participants.aclose()
+
+    def _seat(self, row: int, recovered: Recovered) -> tuple[Participants, Event]:
+        """The participants, and the event that says how they begin."""
+        datapoint, seed = self.plan.datapoints[row], conversation_seed(self.plan, row)
+        state = recovered.state
+        saved: JsonValue = state.environment.state if recovered.started else None
+        participants = seat_participants(self.crew, self.plan, row, lambda: world_of(self.crew, datapoint, seed, saved))
+        has_world = participants.environment is not None
+        if not recovered.started:
+            return participants, Started(
+                at=self.clock.now(), state=snapshot_of(participants.environment), has_environment=has_world
+            )
+        restart = participants.target.stateful or recovered.broken
+        if restart:
+            participants = seat_participants(
+                self.crew, self.plan, row, lambda: world_of(self.crew, datapoint, seed, None)
+            )
+        lost = waits_for(state)
+        return participants, Resumed(
+            at=self.clock.now(),
+            attempt=state.attempts + 1,
+            restart=restart,
+            lost=lost if lost in self.crew.metered else None,
+            state=snapshot_of(participants.environment) if restart else None,
+            has_environment=has_world,
+        )
+
+    def _fail(self, row: int, state: Conversation, error: CallError) -> Conversation:
+        ended = Ended(
+            at=self.clock.now(),
+            terminated_by="error",
+            ended_by="error",
+            reason=error.message,
+            failed_component=error.component or "infrastructure",
+            error_type=error.code,
+        )
+        self._commit(row, ended)
+        return apply(state, ended)
+
+    def _time_left(self) -> float | None:
+        limits = [] if self.crew.conversation_timeout_s is None else [self.crew.conversation_timeout_s]
+        if self._deadline is not None:
+            limits.append(max(0.0, self._deadline - self.clock.seconds()))
+        return min(limits, default=None)
+
+    def _commit(self, row: int, event: Event) -> None:
+        if self._journal is not None:
+            self._journal.append(row, event)
+        thread_id = self.plan.thread_id(row)
+        for sink in self._sinks:
+            sink.append(thread_id, event)
+
+    # ---------------------------------------------------------------- finished conversations
+
+    def is_complete(self, recovered: Recovered) -> bool:
+        """Nothing of this conversation can be missing: it ended, and every score that it gets is there."""
+        names = {evaluator.name for evaluator in self.crew.evaluators}
+        return not expects_scores(recovered.state) or names <= recovered.scores.keys()
+
+    def restore(self, row: int, recovered: Recovered) -> None:
+        """Puts away a conversation that an earlier process finished."""
+        self._put_away(row, recovered)
+
+    def _put_away(self, row: int, recovered: Recovered) -> None:
+        order = {evaluator.name: i for i, evaluator in enumerate(self.crew.evaluators)}
+        scores: list[Scored] = sorted(recovered.scores.values(), key=lambda s: order.get(s.evaluator, len(order)))
+        result = result_of(recovered.state, thread_id=self.plan.thread_id(row), row=row, scores=scores)
+        if self.plan.run_name:
+            result.metadata["evaluation_name"] = self.plan.run_name
+        self._spool.add(row, result)
+        if self.options.keep:
+            self._kept[row] = result
+        self._dropped.pop(row, None)
+        if result.errored:
+            code = str(result.metadata.get("error_type") or "internal_error")
+            self._dropped[row] = Dropped(row, result.failed_component, code, result.reason)
+        for sink in self._sinks:
+            sink.finished(result)

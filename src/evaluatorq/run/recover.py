@@ -1,0 +1,92 @@
+"""Reads a journal back into conversations: finished ones are handed over at once, unfinished ones are kept to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from evaluatorq.conversation.machine import Conversation, Phase, apply, begin
+from evaluatorq.errors import ProtocolError
+from evaluatorq.model.events import Event, Resumed, Scored, Started
+from evaluatorq.model.runs import RunPlan
+from evaluatorq.store.journal import JournalLine, JournalReader
+
+
+@dataclass(slots=True)
+class Recovered:
+    """One conversation as the journal tells it. ``broken`` means that a lost line made the rest unreadable."""
+
+    state: Conversation
+    scores: dict[str, Scored] = field(default_factory=dict)
+    started: bool = False
+    broken: bool = False
+
+
+Finished = Callable[[int, Recovered], None]
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What a pass over the journal found besides the finished conversations."""
+
+    unfinished: dict[int, Recovered] = field(default_factory=dict)
+    damage: list[str] = field(default_factory=list)
+    active_s: float = 0.0
+
+
+def recover(
+    reader: JournalReader, plan: RunPlan, is_complete: Callable[[Recovered], bool], finished: Finished
+) -> Recovery:
+    """One pass in constant memory: ``finished`` gets each conversation as soon as nothing of it can be missing."""
+    rows: dict[int, Recovered] = {}
+    done: set[int] = set()
+    spans = _Spans()
+    for line in reader.lines():
+        spans.see(line)
+        if line.row >= len(plan.datapoints) or (line.row in done and not _reopens(line.event)):
+            continue
+        row = rows.get(line.row)
+        if row is None:
+            row = rows[line.row] = Recovered(begin(plan.datapoints[line.row], plan.limits))
+            done.discard(line.row)
+        _take(row, line.event)
+        if row.state.phase is Phase.OVER and not row.broken and is_complete(row):
+            finished(line.row, rows.pop(line.row))
+            done.add(line.row)
+    return Recovery(rows, list(reader.damage), spans.total())
+
+
+def _reopens(event: Event) -> bool:
+    return isinstance(event, Resumed) and event.restart
+
+
+def _take(row: Recovered, event: Event) -> None:
+    if isinstance(event, Scored):
+        row.scores[event.evaluator] = event
+        return
+    if row.broken and not _reopens(event):
+        return
+    try:
+        row.state = apply(row.state, event)
+    except ProtocolError:
+        row.broken = True
+        return
+    row.broken = False
+    row.started = row.started or isinstance(event, Started)
+    if _reopens(event):
+        row.scores.clear()
+
+
+class _Spans:
+    """How long the processes that wrote the journal were at work: from first to last line of each part."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, tuple[datetime, datetime]] = {}
+
+    def see(self, line: JournalLine) -> None:
+        first, _ = self._parts.get(line.part, (line.event.at, line.event.at))
+        self._parts[line.part] = (first, line.event.at)
+
+    def total(self) -> float:
+        return sum(max(0.0, (last - first).total_seconds()) for first, last in self._parts.values())

@@ -1,0 +1,48 @@
+"""Finished results on disk until the run file is written, so that memory holds only what is in flight."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from evaluatorq.model.results import SimulationResult
+from evaluatorq.records.run import RowSummary, summary_of
+
+
+class Spool:
+    """An unnamed temporary file of result documents and a small index by row."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  held until close()
+        self._places: dict[int, tuple[int, int]] = {}
+        self._summaries: dict[int, RowSummary] = {}
+
+    def add(self, row: int, result: SimulationResult) -> None:
+        """Puts a finished conversation away; a later one of the same row takes its place."""
+        text = result.model_dump_json(indent=2).encode()
+        at = self._file.seek(0, 2)
+        self._file.write(text)
+        self._places[row] = (at, len(text))
+        self._summaries[row] = summary_of(result)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, row: int) -> bool:
+        return row in self._places
+
+    def summaries(self) -> list[RowSummary]:
+        """The numbers for the run's header, in row order."""
+        return [self._summaries[row] for row in sorted(self._summaries)]
+
+    def documents(self) -> Iterator[bytes]:
+        """The result documents in row order."""
+        for row in sorted(self._places):
+            at, size = self._places[row]
+            self._file.seek(at)
+            yield self._file.read(size)
+
+    def close(self) -> None:
+        """Removes the file."""
+        self._file.close()
