@@ -1,0 +1,373 @@
+"""What a person wants to know of a run, folded from its results one at a time.
+
+``Summary.add`` keeps a line for each conversation and the few worst findings; a result can leave memory after it. A
+conversation is *passed* only if everything about it was decided and held; what nobody decided is *unknown*, and an
+error or timeout is *errored*, with whose fault it was. Only the agent's own faults count against it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from evaluatorq.conversation.quotes import find_quote
+from evaluatorq.model.cases import CriterionType, criterion_id_for
+from evaluatorq.model.judgments import CriterionAudit, parse_criteria_meta
+from evaluatorq.model.messages import Message
+from evaluatorq.model.results import SimulationResult
+from evaluatorq.model.usage import NO_USAGE, Usage
+
+Verdict = Literal["passed", "failed", "unknown", "errored"]
+State = Literal["pass", "fail", "unknown"]
+VERDICTS: tuple[Verdict, ...] = ("passed", "failed", "unknown", "errored")
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A share with its denominator: how many are decided, and what the rest could do to it."""
+
+    yes: int = 0
+    no: int = 0
+    unknown: int = 0
+
+    @property
+    def decided(self) -> int:
+        """The denominator of ``share``."""
+        return self.yes + self.no
+
+    @property
+    def total(self) -> int:
+        """Everything, decided or not."""
+        return self.decided + self.unknown
+
+    @property
+    def share(self) -> float | None:
+        """The share among what was decided, ``None`` where nothing was."""
+        return self.yes / self.decided if self.decided else None
+
+    @property
+    def worst(self) -> float | None:
+        """The share of all if everything undecided went wrong."""
+        return self.yes / self.total if self.total else None
+
+    @property
+    def best(self) -> float | None:
+        """The share of all if everything undecided went well."""
+        return (self.yes + self.unknown) / self.total if self.total else None
+
+    def plus(self, outcome: bool | None) -> Rate:
+        """The rate with one more outcome, ``None`` for one that nobody decided."""
+        return Rate(self.yes + (outcome is True), self.no + (outcome is False), self.unknown + (outcome is None))
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """An average that knows how many values it is of."""
+
+    total: float = 0.0
+    count: int = 0
+
+    @property
+    def value(self) -> float:
+        """The average of at least one value."""
+        return self.total / self.count
+
+    def plus(self, value: float) -> Mean:
+        """The average with one more value."""
+        return Mean(self.total + value, self.count + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionView:
+    """One criterion of one conversation: its state, the words that show it and the message they stand in."""
+
+    id: str
+    description: str
+    type: CriterionType
+    state: State
+    evidence: str = ""
+    message_index: int | None = None
+    turn: int | None = None
+    by_check: bool = False
+    unverified: bool = False
+    refused: str | None = None
+
+    @property
+    def rule(self) -> str:
+        """Type and description in words."""
+        return f"{self.type.replace('_', ' ')}: {self.description}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationLine:
+    """One conversation in a table; ``why`` says what decided its verdict, ``quote`` the words that did."""
+
+    index: int
+    persona: str
+    scenario: str
+    verdict: Verdict
+    why: str
+    quote: str
+    quote_turn: int | None
+    ended: str
+    fault: str | None
+    turns: int
+    tokens: int | None
+    severity: tuple[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A conversation to look at, and the numbers of others that went wrong in the same way."""
+
+    line: ConversationLine
+    like: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class CriterionTally:
+    """One criterion of a scenario over all conversations."""
+
+    scenario: str
+    description: str
+    type: CriterionType
+    rate: Rate = Rate()
+
+
+# ---------------------------------------------------------------- one conversation
+
+
+def turn_of(messages: list[Message], index: int) -> int:
+    """The exchange that message ``index`` belongs to, from 1; 0 for what an agent says before the user."""
+    return sum(1 for message in messages[: index + 1] if message.role == "user")
+
+
+def criteria_of(result: SimulationResult) -> list[CriterionView]:
+    """The criteria of a result of any age; what cannot be read is unknown."""
+    raw = result.metadata.get("criteria_meta")
+    if raw is None:
+        return _legacy_criteria(result)
+    valid, invalid = parse_criteria_meta(raw)
+    audits = {audit.id: audit for audit in result.criteria_audit}
+    views = []
+    for meta in valid:
+        audit = audits.get(meta.id) or _audit_of_old(meta.id, meta.evidence, result)
+        state: State = "unknown" if meta.passed and result.criteria_verified is False else meta.state
+        views.append(
+            CriterionView(
+                id=meta.id,
+                description=meta.description,
+                type=meta.type,
+                state=state,
+                evidence=meta.evidence or "",
+                message_index=audit.message_index,
+                turn=None if audit.message_index is None else turn_of(result.messages, audit.message_index),
+                by_check=audit.source == "check",
+                unverified=audit.evidence_verified is False,
+                refused=audit.refused,
+            )
+        )
+    unreadable = "this criterion's record cannot be read"
+    return views + [
+        CriterionView(criterion_id_for(len(valid) + i), unreadable, "must_happen", "unknown")
+        for i in range(len(invalid))
+    ]
+
+
+def _audit_of_old(identity: str, evidence: str | None, result: SimulationResult) -> CriterionAudit:
+    """Files of other writers keep no place for a quote, so it is looked up."""
+    at = find_quote(evidence, result.messages) if evidence else None
+    return CriterionAudit(id=identity, occurred=bool(evidence), message_index=at)
+
+
+def _legacy_criteria(result: SimulationResult) -> list[CriterionView]:
+    unaudited = result.criteria_verified is False
+    return [
+        CriterionView(
+            criterion_id_for(i),
+            description,
+            "must_happen",
+            "fail" if not passed else "unknown" if unaudited else "pass",
+        )
+        for i, (description, passed) in enumerate((result.criteria_results or {}).items())
+    ]
+
+
+def goal_of(result: SimulationResult) -> bool | None:
+    """Whether the goal was achieved, ``None`` when nobody could decide it or an error of unknown origin hid it."""
+    if result.goal_known is None and result.errored:
+        return None
+    return None if result.goal_known is False else result.goal_achieved
+
+
+def verdict_of(result: SimulationResult) -> Verdict:
+    """The conversation's verdict; see the module's first lines for what the words mean."""
+    return _verdict(result, criteria_of(result))
+
+
+def _verdict(result: SimulationResult, criteria: list[CriterionView]) -> Verdict:
+    if result.errored:
+        return "errored"
+    states = {criterion.state for criterion in criteria}
+    goal = goal_of(result)
+    if goal is False or "fail" in states:
+        return "failed"
+    return "unknown" if goal is None or "unknown" in states else "passed"
+
+
+def outcome_of(verdict: Verdict, fault: str | None) -> bool | None:
+    """What a verdict says about the agent: ``None`` for what nobody decided and for other parties' faults."""
+    if verdict == "errored":
+        return False if fault == "target" else None
+    return {"passed": True, "failed": False, "unknown": None}[verdict]
+
+
+def ending_of(result: SimulationResult) -> str:
+    """Who or what ended a conversation, in words."""
+    words = {
+        "judge": "the judge",
+        "violation": "something prohibited",
+        "user": "the user",
+        "max_turns": "the turn limit",
+        "repetition": "repetition",
+        "error": "an error",
+        "timeout": "a timeout",
+        "tool_cap": "the tool-round limit",
+    }
+    return words[result.ended_by or result.terminated_by.value]
+
+
+def line_of(result: SimulationResult, index: int) -> ConversationLine:
+    """The conversation as one line; ``index`` counts from 0."""
+    criteria = criteria_of(result)
+    verdict = _verdict(result, criteria)
+    deciding = _deciding(criteria) if verdict == "failed" else None
+    score = result.goal_completion_score
+    return ConversationLine(
+        index=index,
+        persona=str(result.metadata.get("persona") or "unknown"),
+        scenario=str(result.metadata.get("scenario") or "unknown"),
+        verdict=verdict,
+        why=_why(result, verdict, deciding, criteria),
+        quote=deciding.evidence if deciding else "",
+        quote_turn=deciding.turn if deciding else None,
+        ended=ending_of(result),
+        fault=result.failed_component if result.errored else None,
+        turns=result.turn_count,
+        tokens=result.token_usage.total_tokens if result.token_usage_known else None,
+        severity=(_severity(verdict, deciding, result), score),
+    )
+
+
+def _deciding(criteria: list[CriterionView]) -> CriterionView | None:
+    failed = [criterion for criterion in criteria if criterion.state == "fail"]
+    return min(failed, key=lambda criterion: criterion.type == "must_happen", default=None)
+
+
+def _severity(verdict: Verdict, deciding: CriterionView | None, result: SimulationResult) -> int:
+    """Smaller is worse: prohibited acts, missing acts, missed goals, the agent's faults, others' faults, unknowns."""
+    if verdict == "failed":
+        if deciding is None:
+            return 2
+        return 0 if deciding.type == "must_not_happen" else 1
+    if verdict == "errored":
+        return 3 if result.failed_component == "target" else 4
+    return 5 if verdict == "unknown" else 6
+
+
+def _why(
+    result: SimulationResult, verdict: Verdict, deciding: CriterionView | None, criteria: list[CriterionView]
+) -> str:
+    if verdict == "passed":
+        return "goal achieved, every criterion held"
+    if verdict == "errored":
+        return f"{result.failed_component or 'somebody'} failed: {result.reason or 'no reason was recorded'}"
+    if deciding is not None:
+        happened = "happened but must not" if deciding.type == "must_not_happen" else "did not happen"
+        return f"{happened}: {deciding.description}"
+    if verdict == "failed":
+        return f"goal not achieved: {result.reason}"
+    open_criteria = [criterion.description for criterion in criteria if criterion.state == "unknown"]
+    parts = ["the goal was not decided"] if goal_of(result) is None else []
+    parts += [f"not audited: {'; '.join(open_criteria)}"] if open_criteria else []
+    return "; ".join(parts)
+
+
+# ---------------------------------------------------------------- many conversations
+
+
+@dataclass(slots=True)
+class Summary:
+    """A run so far. ``lines`` are in the order of ``add``."""
+
+    lines: list[ConversationLine] = field(default_factory=list)
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    agent: Rate = Rate()
+    goal: Rate = Rate()
+    criteria: dict[tuple[str, str, str], CriterionTally] = field(default_factory=dict)
+    usage: Usage = NO_USAGE
+    usage_by_role: dict[str, Usage] = field(default_factory=dict)
+    usage_unknown: int = 0
+    turns: int = 0
+    scores: dict[str, Mean] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, results: Iterable[SimulationResult]) -> Summary:
+        """The summary of ``results``."""
+        summary = cls()
+        for result in results:
+            summary.add(result)
+        return summary
+
+    def add(self, result: SimulationResult) -> ConversationLine:
+        """Counts one more conversation and returns its line."""
+        line = line_of(result, len(self.lines))
+        self.lines.append(line)
+        self.verdicts[line.verdict] += 1
+        if line.verdict == "errored":
+            self.faults[line.fault or "not recorded"] += 1
+        self.agent = self.agent.plus(outcome_of(line.verdict, line.fault))
+        self.goal = self.goal.plus(goal_of(result))
+        for criterion in criteria_of(result):
+            self._count(line.scenario, criterion)
+        self._spend(result)
+        return line
+
+    def _count(self, scenario: str, criterion: CriterionView) -> None:
+        key = (scenario, criterion.id, criterion.description)
+        tally = self.criteria.setdefault(key, CriterionTally(scenario, criterion.description, criterion.type))
+        tally.rate = tally.rate.plus({"pass": True, "fail": False, "unknown": None}[criterion.state])
+
+    def _spend(self, result: SimulationResult) -> None:
+        self.turns += result.turn_count
+        self.usage = self.usage + result.token_usage
+        self.usage_unknown += not result.token_usage_known
+        for role, usage in result.usage_by_role.items():
+            self.usage_by_role[role] = self.usage_by_role.get(role, NO_USAGE) + usage
+        scores = result.metadata.get("evaluator_scores")
+        for name, value in scores.items() if isinstance(scores, dict) else ():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                self.scores[name] = self.scores.get(name, Mean()).plus(value)
+
+    @property
+    def total(self) -> int:
+        """How many conversations were counted."""
+        return len(self.lines)
+
+    @property
+    def audits(self) -> Rate:
+        """All criteria of all conversations: held, broken, not audited."""
+        rates = [tally.rate for tally in self.criteria.values()]
+        return Rate(sum(r.yes for r in rates), sum(r.no for r in rates), sum(r.unknown for r in rates))
+
+    def findings(self, most: int = 5) -> list[Finding]:
+        """What a reader should look at first, worst first; conversations that tell the same are one finding."""
+        found: dict[tuple[str, ...], list[ConversationLine]] = {}
+        for line in sorted(self.lines, key=lambda line: line.severity):
+            if line.verdict != "passed":
+                scenario = "" if line.verdict == "errored" else line.scenario
+                found.setdefault((line.verdict, scenario, line.why), []).append(line)
+        return [Finding(lines[0], tuple(line.index for line in lines[1:])) for lines in found.values()][:most]
