@@ -53,6 +53,8 @@ class RunPlan(Record):
     offline: bool = False
     config: dict[str, JsonValue] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
+    models: dict[str, str] = Field(default_factory=dict)
+    replayed_from: str | None = None
     datapoints: tuple[SimulationDatapoint, ...]
 
     def thread_id(self, row: int) -> str:
@@ -85,7 +87,8 @@ class ScoreCount(Record):
 
 class SimulationRun(Published):
     """A finished run as saved under ``.evaluatorq/sim-runs``. Ours beside the published fields: ``score_counts``,
-    ``target_type``, ``usage_by_role``, ``seed``, ``offline``, ``attempts``, ``duration_s``, ``versions``, ``config``.
+    ``target_type``, ``usage_by_role``, ``seed``, ``offline``, ``attempts``, ``duration_s``,
+    ``versions``, ``models``, ``replayed_from``, ``config``.
     """
 
     run_name: str
@@ -118,6 +121,8 @@ class SimulationRun(Published):
     attempts: int | None = None
     duration_s: float | None = None
     versions: dict[str, str] = Field(default_factory=dict)
+    models: dict[str, str] = Field(default_factory=dict)
+    replayed_from: str | None = None
     config: dict[str, JsonValue] = Field(default_factory=dict)
 
     @field_validator("created_at")

@@ -76,5 +76,7 @@ def run_header(plan: RunPlan, rows: Iterable[RowSummary], *, duration_s: float |
         attempts=max((summary.attempts for summary in summaries), default=1),
         duration_s=duration_s,
         versions=plan.versions,
+        models=plan.models,
+        replayed_from=plan.replayed_from,
         config=plan.config,
     )

@@ -1,0 +1,145 @@
+"""``simulate()``: run conversations from Python, get their results in datapoint order, lose nothing that was paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Unpack
+
+import anyio
+
+from evaluatorq.errors import ConfigError, SimulationDroppedError
+from evaluatorq.model.results import SimulationResult
+from evaluatorq.model.runs import RunPlan, SimulationRun
+from evaluatorq.ports import Sink
+from evaluatorq.run.clock import SystemClock
+from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
+from evaluatorq.run.outcome import RunOutcome
+from evaluatorq.simulation.assemble import assembled, cases_of, plan_of
+from evaluatorq.simulation.config import SimulationConfig, SimulationOptions
+from evaluatorq.store.atomic import replace_file
+from evaluatorq.store.journal import JournalReader
+from evaluatorq.store.paths import sanitise_run_name
+from evaluatorq.store.runs import find_journal
+
+
+class SimulationResults(list[SimulationResult]):
+    """The results of a run in datapoint order, with the run itself and where it is saved (``None`` when it is not)."""
+
+    def __init__(self, results: Iterable[SimulationResult], run: SimulationRun, path: Path | None) -> None:
+        super().__init__(results)
+        self.run = run
+        self.path = path
+
+
+async def simulate(**options: Unpack[SimulationOptions]) -> SimulationResults:
+    """Lets simulated users talk to your agent and returns one ``SimulationResult`` for each datapoint, in order.
+
+    The options are the fields of ``SimulationConfig``; the agent is ``target``, and the cases are ``datapoints``, or
+    ``personas`` with ``scenarios``, or ``input``, or ``previous_run``. Works inside a running event loop.
+
+    Raises ``ConfigError`` or ``CaseError`` before anything runs, and ``SimulationDroppedError`` after everything ran
+    when a conversation ended in error or timeout (unless ``raise_on_execution_failure=False``); it carries all results,
+    the run and its path.
+    """
+    config = SimulationConfig.parse(options)
+    outcome = await run_simulation(config, keep=True)
+    run = outcome.read()
+    if outcome.interrupted:
+        raise _dropped(f"{outcome.finished} of {outcome.total} conversations finished", outcome, run)
+    if outcome.dropped and config.raise_on_execution_failure:
+        raise _dropped(_whose_fault(outcome), outcome, run)
+    if not config.save:
+        outcome.forget_journal()
+    return SimulationResults(run.results, run, outcome.path)
+
+
+def simulate_sync(**options: Unpack[SimulationOptions]) -> SimulationResults:
+    """``simulate`` for scripts; inside a running event loop await ``simulate`` instead."""
+
+    async def run() -> SimulationResults:
+        return await simulate(**options)
+
+    return anyio.run(run)
+
+
+async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = (), keep: bool = False) -> RunOutcome:
+    """Runs what ``config`` describes; ``sinks`` watch it. With ``keep`` the outcome holds all results in memory."""
+    cases = cases_of(config)
+    async with assembled(config) as assembly:
+        plan = plan_of(config, cases, assembly, now=SystemClock().now())
+        outcome = await run_plan(plan, assembly.crew, run_options(config, plan, keep=keep), sinks)
+    write_results(outcome, config.results)
+    return outcome
+
+
+async def resume_simulation(
+    reference: str, *, sinks: Sequence[Sink] = (), overrides: SimulationOptions | None = None, keep: bool = False
+) -> RunOutcome:
+    """Goes on with an unfinished run: only what is missing is asked. ``overrides`` replace options of the first start.
+
+    A run whose agent was an object of an earlier process needs ``overrides={"target": ...}``.
+    """
+    folder = find_journal(reference)
+    plan = JournalReader(folder).plan
+    config = resumed_config(plan, overrides or {})
+    async with assembled(config) as assembly:
+        outcome = await resume_plan(folder, assembly.crew, run_options(config, plan, keep=keep), sinks)
+    write_results(outcome, config.results)
+    return outcome
+
+
+def resumed_config(plan: RunPlan, overrides: SimulationOptions) -> SimulationConfig:
+    """The options that a run was started with, its datapoints fixed by the plan."""
+    recorded: dict[str, object] = {**plan.config, **overrides, "datapoints": plan.datapoints}
+    for name in ("input", "previous_run"):
+        recorded.pop(name, None)
+    if "target" in overrides:
+        recorded.pop("openai_model", None)
+    target = recorded.get("target")
+    if isinstance(target, str) and ("<locals>" in target or "<lambda>" in target or target.startswith("__main__:")):
+        raise ConfigError(f"the run's agent was {target}, which another process cannot import; give it with --target")
+    if target is None and "openai_model" not in recorded:
+        recorded["target"] = "demo"
+    return SimulationConfig.parse(recorded, where=f"run {plan.run_id}")
+
+
+def run_options(config: SimulationConfig, plan: RunPlan, *, keep: bool) -> RunOptions:
+    """How the run is carried out."""
+    return RunOptions(
+        parallelism=config.datapoint_parallelism,
+        save=config.save,
+        journal=config.journal,
+        keep=keep,
+        run_timeout_s=config.run_timeout_s,
+        report_path=report_file(config.report_path, plan),
+    )
+
+
+def report_file(path: Path | None, plan: RunPlan) -> Path | None:
+    """A report's file: the path itself, or a file in it when it is a folder or has no suffix."""
+    if path is None or (path.suffix and not path.is_dir()):
+        return path
+    return path / f"sim-report-{sanitise_run_name(plan.run_name)}-{plan.created_at:%Y%m%d-%H%M%S}.json"
+
+
+def write_results(outcome: RunOutcome, path: Path | None) -> None:
+    """Writes the results as JSON Lines, whole or not at all; nothing for a run that is not complete."""
+    if path is None or outcome.interrupted:
+        return
+    replace_file(path, (result.model_dump_json().encode() + b"\n" for result in outcome.iter_results()))
+
+
+def _whose_fault(outcome: RunOutcome) -> str:
+    first = outcome.dropped[0]
+    who = (first.component or "infrastructure").replace("_", " ")
+    return (
+        f"{len(outcome.dropped)} of {outcome.total} conversations ended in error or timeout; the first, "
+        f"#{first.row}, by the {who} ({first.code}): {first.reason}"
+    )
+
+
+def _dropped(message: str, outcome: RunOutcome, run: SimulationRun) -> SimulationDroppedError:
+    where = outcome.path or outcome.journal
+    place = f"; everything is kept in {where}" if where else ""
+    return SimulationDroppedError(f"{message}{place}", partial_results=list(run.results), run=run, path=outcome.path)

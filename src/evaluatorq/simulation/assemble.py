@@ -1,0 +1,249 @@
+"""From options to a crew and a plan: which cases, which agent, who plays the user, who judges."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from evaluatorq import __version__
+from evaluatorq.environments.registry import BUILT_IN, Environments
+from evaluatorq.errors import ConfigError, ReplayError
+from evaluatorq.evaluators.registry import resolve_evaluators
+from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.model.runs import Limits, RunPlan, TargetKind
+from evaluatorq.pacing.retry import RetryPolicy
+from evaluatorq.ports import ChatModel, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
+from evaluatorq.roles.checks import check_judge
+from evaluatorq.roles.judge import model_judge
+from evaluatorq.roles.prompts import PROMPT_VERSION
+from evaluatorq.roles.published import published_judge, published_user
+from evaluatorq.roles.scripted import offline_user
+from evaluatorq.roles.user import model_user
+from evaluatorq.run.crew import Crew
+from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
+from evaluatorq.store.cases import bundled, check_datapoints, load_datapoints, load_personas, load_scenarios, product
+from evaluatorq.store.runs import find_run, read_run
+from evaluatorq.targets.resolve import import_attribute, resolve_target
+
+DEFAULT_MODEL = "openai/gpt-6-luna"
+DEFAULT_JUDGE_MODEL = "openai/gpt-6-sol"
+DEFAULT_EVALUATORS = ("goal_achieved", "criteria_met")
+DEFAULT_MAX_TURNS = 10
+OWN_ENVIRONMENT = "own"
+
+
+# ---------------------------------------------------------------- cases
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """The datapoints to run, and what a replayed run says about its length."""
+
+    datapoints: tuple[SimulationDatapoint, ...]
+    max_turns: int | None = None
+    replayed_from: str | None = None
+
+
+def cases_of(config: SimulationConfig) -> Cases:
+    """The cases that the options name. Raises ``CaseError``, ``ConfigError`` or ``ReplayError``."""
+    if config.previous_run is not None:
+        return _replayed(config.previous_run)
+    if config.datapoints is not None:
+        datapoints = list(config.datapoints)
+        check_datapoints(datapoints)
+    elif config.input is not None:
+        datapoints = load_datapoints(config.input)
+    else:
+        datapoints = product(_personas(config), _scenarios(config))
+    return Cases(tuple(datapoints))
+
+
+def _replayed(reference: str) -> Cases:
+    path = find_run(reference)
+    run = read_run(path)
+    if not run.datapoints:
+        raise ReplayError(f"{path} cannot be replayed: it was saved without its datapoints")
+    return Cases(tuple(run.datapoints), run.max_turns, run.run_id or path.name)
+
+
+def _personas(config: SimulationConfig) -> list[Persona]:
+    found: list[Persona] = []
+    for item in config.personas if config.personas is not None else (bundled("personas"),):
+        found += [item] if isinstance(item, Persona) else load_personas(item)
+    return found
+
+
+def _scenarios(config: SimulationConfig) -> list[Scenario]:
+    found: list[Scenario] = []
+    for item in config.scenarios if config.scenarios is not None else (bundled("scenarios"),):
+        found += [item] if isinstance(item, Scenario) else load_scenarios(item)
+    return found
+
+
+# ---------------------------------------------------------------- the crew
+
+ModelSource = Callable[[str], ChatModel]
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A crew, and what a plan records about its agent and models."""
+
+    crew: Crew
+    target: TargetFacts
+    models: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """The agent as a run file names it."""
+
+    kind: TargetKind
+    name: str
+    type: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Roles:
+    """The simulation's own actors, and the models they ask."""
+
+    user: UserFactory
+    judge: JudgeFactory
+    models: dict[str, str]
+
+
+@asynccontextmanager
+async def assembled(config: SimulationConfig) -> AsyncIterator[Assembly]:
+    """The crew for these options; a connection pool is opened only when a model is asked, and closed at the end."""
+    needs_models = config.openai_model is not None or not (
+        config.offline or (config.user_simulator is not None and config.judge is not None)
+    )
+    if not needs_models:
+        yield _assembly(config, _roles(config, _no_models))
+        return
+    from evaluatorq.llm.client import open_models  # noqa: PLC0415  offline runs import no HTTP client
+    from evaluatorq.llm.endpoint import Endpoint, Sampling, endpoint_from_environment  # noqa: PLC0415
+
+    calls = config.llm_config or LLMCallConfig()
+    endpoint = endpoint_from_environment()
+    ours = Endpoint(calls.base_url, endpoint.api_key) if calls.base_url else endpoint
+    sampling = Sampling(temperature=calls.temperature, max_tokens=calls.max_tokens)
+    async with open_models(config.datapoint_parallelism, calls.timeout_ms / 1000) as pool:
+        yield _assembly(
+            config,
+            _roles(config, lambda name: pool.model(name, ours, sampling)),
+            lambda name: pool.model(name, endpoint),
+        )
+
+
+def _no_models(name: str) -> ChatModel:
+    raise ConfigError(f"no model is to be asked in this run, yet {name!r} was")
+
+
+def _assembly(config: SimulationConfig, roles: _Roles, models: ModelSource = _no_models) -> Assembly:
+    facts, factory = _target(config, models)
+    calls = config.llm_config or LLMCallConfig()
+    metered = set() if config.offline else {"user_simulator", "judge"}
+    if facts.kind == "openai_model":
+        metered.add("target")
+    crew = Crew(
+        target=factory,
+        user=roles.user,
+        judge=roles.judge,
+        environment=_environments(config),
+        evaluators=resolve_evaluators(config.evaluator_names or DEFAULT_EVALUATORS, config.scoring),
+        retry=RetryPolicy(attempts=calls.retry_count + 1),
+        target_retry=RetryPolicy(attempts=config.max_target_retries + 1),
+        target_timeout_s=config.target_agent_timeout_ms / 1000,
+        conversation_timeout_s=config.per_simulation_timeout_s,
+        metered=frozenset(metered),
+    )
+    return Assembly(crew, facts, roles.models)
+
+
+def _target(config: SimulationConfig, models: ModelSource) -> tuple[TargetFacts, TargetFactory]:
+    if config.openai_model is not None:
+        from evaluatorq.targets.openai import openai_target  # noqa: PLC0415  only where a model is the agent
+
+        facts = TargetFacts("openai_model", config.openai_model, "OpenAITarget", config.openai_model)
+        return facts, openai_target(models(config.openai_model))
+    resolved = resolve_target(config.agent, parallelism=config.datapoint_parallelism)
+    return TargetFacts(resolved.kind, resolved.name, resolved.type, resolved.model), resolved.factory
+
+
+def _roles(config: SimulationConfig, models: ModelSource) -> _Roles:
+    calls = config.llm_config or LLMCallConfig()
+    names: dict[str, str] = {}
+    if config.user_simulator is not None:
+        user = published_user(config.user_simulator)
+    elif config.offline:
+        user = offline_user
+    else:
+        fast = config.sim_model or calls.model or os.environ.get("EVALUATORQ_FAST_MODEL") or DEFAULT_MODEL
+        names["user_simulator"], user = fast, model_user(models(fast))
+    if config.judge is not None:
+        judge = published_judge(config.judge)
+    elif config.offline:
+        judge = check_judge
+    else:
+        smart = config.judge_model or calls.model or os.environ.get("EVALUATORQ_SMART_MODEL") or DEFAULT_JUDGE_MODEL
+        names["judge"], judge = smart, model_judge(models(smart))
+    return _Roles(user, judge, names)
+
+
+def _environments(config: SimulationConfig) -> EnvironmentFactory:
+    """The registered environments, with the user's own in place of what a scenario leaves open."""
+    own = config.environment
+    if own is None:
+        return Environments()
+    if isinstance(own, str) and ":" not in own:
+        return lambda datapoint, seed: Environments()(_in_world(datapoint, own), seed)
+    build = import_attribute(own) if isinstance(own, str) else own
+    if not callable(build):
+        raise ConfigError(f"environment {own!r} is not callable; give a function that makes a fresh environment")
+    named = Environments({**BUILT_IN, OWN_ENVIRONMENT: lambda _seed: build()})
+    return lambda datapoint, seed: named(_in_world(datapoint, OWN_ENVIRONMENT), seed)
+
+
+def _in_world(datapoint: SimulationDatapoint, name: str) -> SimulationDatapoint:
+    if datapoint.scenario.environment is not None:
+        return datapoint
+    scenario = datapoint.scenario.model_copy(update={"environment": name})
+    return datapoint.model_copy(update={"scenario": scenario})
+
+
+# ---------------------------------------------------------------- the plan
+
+
+def plan_of(config: SimulationConfig, cases: Cases, assembly: Assembly, *, now: datetime) -> RunPlan:
+    """The plan that a new run's journal begins with."""
+    target = assembly.target
+    return RunPlan(
+        run_id=uuid.uuid4().hex,
+        run_name=config.run_name or "sim",
+        created_at=now,
+        target_kind=target.kind,
+        target=target.name,
+        target_type=target.type,
+        target_model=target.model,
+        evaluator_names=tuple(evaluator.name for evaluator in assembly.crew.evaluators),
+        limits=Limits(
+            max_turns=config.max_turns or cases.max_turns or DEFAULT_MAX_TURNS,
+            tool_rounds=config.tool_rounds,
+            repetition_limit=config.repetition_limit,
+            judge_every=config.judge_every,
+            stop_on_violation=config.stop_on_violation,
+        ),
+        seed=config.seed,
+        offline=config.offline,
+        config=config.recorded(),
+        versions={"evaluatorq": __version__, "prompts": PROMPT_VERSION},
+        models=assembly.models,
+        replayed_from=cases.replayed_from,
+        datapoints=cases.datapoints,
+    )
