@@ -17,6 +17,7 @@ from evaluatorq.model.events import Event
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.results import SimulationResult
+from evaluatorq.model.runs import RunPlan
 from evaluatorq.model.usage import Usage
 
 # ---------------------------------------------------------------- replies
@@ -261,4 +262,13 @@ class Sink(Protocol):
 
     def finished(self, result: SimulationResult) -> None:
         """The record of a conversation that ended and was scored."""
+        ...
+
+
+@runtime_checkable
+class Briefed(Protocol):
+    """A sink that also sees the plan before anything is written or asked; what it raises calls the run off."""
+
+    def begun(self, plan: RunPlan) -> None:
+        """The run is about to start, or to go on."""
         ...

@@ -19,7 +19,7 @@ from evaluatorq.errors import CallError, StoreError
 from evaluatorq.model.events import Ended, Event, Resumed, Scored, Started
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
-from evaluatorq.ports import Sink
+from evaluatorq.ports import Briefed, Sink
 from evaluatorq.records.result import result_of
 from evaluatorq.records.run import run_header
 from evaluatorq.run.clock import Clock, SystemClock
@@ -58,6 +58,7 @@ async def run_plan(
 ) -> RunOutcome:
     """Runs every conversation of a new plan. Raises ``StoreError`` when its files cannot be written."""
     engine = Engine(plan, crew, options, sinks, clock or SystemClock())
+    _brief(sinks, plan)
     journal = Journal.create(engine.folder, plan, sync=options.sync) if options.journal else None
     return await engine.execute(journal, Recovery())
 
@@ -69,9 +70,16 @@ async def resume_plan(
     reader = JournalReader(folder)
     plan = reader.plan
     engine = Engine(plan, crew, options, sinks, clock or SystemClock())
+    _brief(sinks, plan)
     journal = Journal.reopen(folder, sync=options.sync)
     recovery = recover(reader, plan, engine.is_complete, engine.restore)
     return await engine.execute(journal, recovery)
+
+
+def _brief(sinks: Sequence[Sink], plan: RunPlan) -> None:
+    for sink in sinks:
+        if isinstance(sink, Briefed):
+            sink.begun(plan)
 
 
 class Engine:
