@@ -1,0 +1,301 @@
+"""Reads personas, scenarios and datapoints from files; strict, so that a typo never changes the test set in silence.
+
+One parser serves loading and validating: ``read_cases`` collects every case that is right and every error; ``load_*``
+raise the first error, ``validate_paths`` reports them all. A file holds one case, a list of them, or a mapping with the
+one key ``personas``, ``scenarios`` or ``datapoints``; a line of JSON Lines holds one case.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import JsonValue
+
+from evaluatorq.errors import CaseError, ConfigError
+from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.store.case_rules import (
+    DATAPOINT_MARKS,
+    PERSONA_KEYS,
+    SCENARIO_KEYS,
+    Problem,
+    persona_rule,
+    scenario_rule,
+    shown,
+)
+from evaluatorq.store.datapoint_rows import read_row
+from evaluatorq.store.documents import find_files, read_documents
+from evaluatorq.store.located import Document, Keys
+from evaluatorq.store.selection import product, select
+
+Kind = Literal["personas", "scenarios", "datapoints"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+CasePath = str | os.PathLike[str]
+_ONE = {"personas": "a persona", "scenarios": "a scenario", "datapoints": "a datapoint"}
+
+
+# ---------------------------------------------------------------- public
+
+
+def load_personas(*paths: CasePath) -> list[Persona]:
+    """The personas of files, folders or globs, by file and place; ``CaseError`` for the first that is wrong."""
+    return read_cases(paths, "personas").or_raise().personas
+
+
+def load_scenarios(*paths: CasePath) -> list[Scenario]:
+    """The scenarios of files, folders or globs, by file and place; ``CaseError`` for the first that is wrong."""
+    return read_cases(paths, "scenarios").or_raise().scenarios
+
+
+def load_datapoints(
+    *paths: CasePath, personas: Sequence[Persona] = (), scenarios: Sequence[Scenario] = (), legacy: bool = False
+) -> list[SimulationDatapoint]:
+    """The datapoints of files, folders or globs, by file and place; ``CaseError`` for the first that is wrong.
+
+    A row is a datapoint or a data set's ``{"inputs": {...}}``. A persona or scenario given by name is looked up in
+    ``personas`` and ``scenarios``. Rows without an id get a stable one. ``legacy`` also reads flat rows
+    (``persona_name``, ``goal``, ...), which say next to nothing about the persona.
+    """
+    return read_cases(paths, "datapoints", personas=personas, scenarios=scenarios, legacy=legacy).or_raise().datapoints
+
+
+def check_files(paths: Iterable[CasePath], kind: Kind | None = None) -> list[CaseError]:
+    """Everything that is wrong with a set of files, by file and line; without ``kind`` each case says what it is."""
+    return read_cases(paths, kind).errors
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationReport:
+    """How many cases of each kind are right, and everything that is wrong."""
+
+    counts: Mapping[Kind, int]
+    errors: list[CaseError]
+
+    @property
+    def valid(self) -> int:
+        """Cases without an error."""
+        return sum(self.counts.values())
+
+
+def validate_paths(paths: Iterable[CasePath], kind: Kind | None = None) -> ValidationReport:
+    """What ``sim validate`` says; without ``kind`` each case says itself what it is."""
+    cases = read_cases(paths, kind)
+    counts: dict[Kind, int] = {
+        "personas": len(cases.personas),
+        "scenarios": len(cases.scenarios),
+        "datapoints": len(cases.datapoints),
+    }
+    return ValidationReport(counts, cases.errors)
+
+
+def check_datapoints(datapoints: Sequence[SimulationDatapoint]) -> None:
+    """Holds datapoints made in Python to the same rules; ``CaseError`` has a field such as ``datapoints[0].id``."""
+    seen: dict[str, int] = {}
+    for row, datapoint in enumerate(datapoints):
+        raw: JsonValue = datapoint.model_dump(mode="json", warnings=False)
+        problem = next(iter(read_row(raw).problems), None)
+        if problem is None and datapoint.id in seen:
+            problem = Problem(f"{datapoint.id!r} is also datapoints[{seen[datapoint.id]}]; ids are unique", ("id",))
+        if problem is not None:
+            raise CaseError(problem.reason, field=_dotted(("datapoints", row, *problem.keys)))
+        seen[datapoint.id] = row
+
+
+def bundled(kind: Literal["personas", "scenarios"]) -> Path:
+    """The folder of the cases that ship with the package: the repository's own in a clone, else the installed copy."""
+    package = Path(__file__).parents[1]
+    clone = package.parents[1]
+    for folder in (clone / kind if (clone / "pyproject.toml").is_file() else None, package / "_bundled" / kind):
+        if folder is not None and folder.is_dir():
+            return folder
+    raise ConfigError(f"this installation carries no {kind}; give your own")
+
+
+# ---------------------------------------------------------------- one pass over files
+
+
+@dataclass
+class Cases:
+    """What a set of files holds: the cases that are right, and what is wrong with the others."""
+
+    personas: list[Persona] = field(default_factory=list)
+    scenarios: list[Scenario] = field(default_factory=list)
+    datapoints: list[SimulationDatapoint] = field(default_factory=list)
+    errors: list[CaseError] = field(default_factory=list)
+
+    def or_raise(self) -> Cases:
+        """Itself, or the first error, with a note on how many more there are."""
+        if not self.errors:
+            return self
+        first, *more = self.errors
+        if more:
+            first.add_note(f"{len(more)} more in these files; 'evaluatorq sim validate' lists them all")
+        raise first
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One case as it stands in a document."""
+
+    kind: Kind
+    value: JsonValue
+    document: Document
+    keys: Keys
+
+    def place(self, *keys: str) -> str:
+        return f"{self.document.file}:{self.document.line((*self.keys, *keys))}"
+
+    def error(self, problem: Problem) -> CaseError:
+        line = self.document.line((*self.keys, *problem.keys))
+        return CaseError(problem.reason, file=self.document.file, line=line, field=_dotted(problem.keys) or None)
+
+
+def read_cases(
+    paths: Iterable[CasePath],
+    kind: Kind | None = None,
+    *,
+    personas: Sequence[Persona] = (),
+    scenarios: Sequence[Scenario] = (),
+    legacy: bool = False,
+) -> Cases:
+    """Every case in these files; a datapoint may name personas and scenarios of the same files as well."""
+    reading = _Reading(legacy=legacy)
+    later: list[_Case] = []
+    for found in (case for path in paths for case in _cases(path, kind)):
+        if isinstance(found, CaseError):
+            reading.cases.errors.append(found)
+        elif found.kind == "datapoints":
+            later.append(found)
+        else:
+            reading.persona_or_scenario(found)
+    known_personas = {persona.name: persona for persona in (*personas, *reading.cases.personas)}
+    known_scenarios = {scenario.name: scenario for scenario in (*scenarios, *reading.cases.scenarios)}
+    for case in later:
+        reading.datapoint(case, known_personas, known_scenarios)
+    reading.cases.errors.sort(key=lambda error: (error.file or "", error.line or 0))
+    return reading.cases
+
+
+class _Reading:
+    """Turns cases into models, and keeps what must be unique among them."""
+
+    def __init__(self, *, legacy: bool) -> None:
+        self.cases = Cases()
+        self._legacy = legacy
+        self._places: dict[tuple[Kind, str], str] = {}
+
+    def persona_or_scenario(self, case: _Case) -> None:
+        rule = persona_rule if case.kind == "personas" else scenario_rule
+        problems = list(rule(case.value)) or list(self._twice(case, "name", _name_of(case.value)))
+        if problems:
+            self.cases.errors += [case.error(problem) for problem in problems]
+        elif case.kind == "personas":
+            self.cases.personas.append(Persona.model_validate(case.value))
+        else:
+            self.cases.scenarios.append(Scenario.model_validate(case.value))
+
+    def datapoint(self, case: _Case, personas: Mapping[str, Persona], scenarios: Mapping[str, Scenario]) -> None:
+        row = read_row(case.value, personas=personas, scenarios=scenarios, legacy=self._legacy)
+        datapoint, problems = row.datapoint, row.problems
+        if datapoint is not None and row.has_id:
+            problems = list(self._twice(case, "id", datapoint.id))
+        if datapoint is None or problems:
+            self.cases.errors += [case.error(problem) for problem in problems]
+            return
+        if not row.has_id:
+            datapoint = datapoint.model_copy(update={"id": self._free(datapoint.id)})
+            self._places["datapoints", datapoint.id] = case.place()
+        self.cases.datapoints.append(datapoint)
+
+    def _twice(self, case: _Case, key: str, name: JsonValue) -> Iterator[Problem]:
+        if isinstance(name, str) and self._places.setdefault((case.kind, name), case.place(key)) != case.place(key):
+            first = self._places[case.kind, name]
+            yield Problem(f"{name!r} is also {_ONE[case.kind]} at {first}; give each {key} once", (key,))
+
+    def _free(self, minted: str) -> str:
+        """The id itself, or with a number when the same case was read before."""
+        copies = (f"{minted}-{number}" if number > 1 else minted for number in count(1))
+        return next(name for name in copies if ("datapoints", name) not in self._places)
+
+
+def _cases(path: CasePath, kind: Kind | None) -> Iterator[_Case | CaseError]:
+    try:
+        files = find_files(path)
+    except CaseError as error:
+        yield error
+        return
+    for file in files:
+        for document in read_documents(file):
+            if isinstance(document, CaseError):
+                yield document
+            elif file.suffix.lower() == ".jsonl":
+                yield _case(document, document.value, (), kind)
+            else:
+                yield from _unwrapped(document, kind)
+
+
+def _unwrapped(document: Document, kind: Kind | None) -> Iterator[_Case | CaseError]:
+    """The cases of a YAML or JSON file: the one it holds, or those in its list."""
+    value, keys = document.value, Keys()
+    wrappers = [key for key in KINDS if isinstance(value, dict) and key in value]
+    if isinstance(value, dict) and wrappers:
+        wrapper = wrappers[0]
+        if len(value) > 1:
+            reason = f"{wrapper} stands beside other keys ({shown(value)}); a file with {wrapper}: holds nothing else"
+            yield CaseError(reason, file=document.file, line=document.line((wrapper,)), field=wrapper)
+            return
+        if kind is not None and wrapper != kind:
+            reason = f"this file holds {wrapper}, not {kind}"
+            yield CaseError(reason, file=document.file, line=document.line((wrapper,)))
+            return
+        value, keys, kind = value[wrapper], (wrapper,), wrapper
+    if not isinstance(value, list):
+        yield _case(document, value, keys, kind)
+        return
+    if not value:
+        yield CaseError("the list is empty; write at least one case", file=document.file, line=document.line(keys))
+    for position, item in enumerate(value):
+        yield _case(document, item, (*keys, position), kind)
+
+
+def _case(document: Document, value: JsonValue, keys: Keys, kind: Kind | None) -> _Case | CaseError:
+    guess = _kind_of(value)
+    says = kind or guess
+    if says is None:
+        reason = f"this is no case ({shown(value)}): a persona has traits, a scenario a goal, a datapoint one of each"
+        return CaseError(reason, file=document.file, line=document.line(keys))
+    if guess not in (None, says):
+        reason = f"this looks like {_ONE[guess]}, not {_ONE[says]}"
+        return CaseError(reason, file=document.file, line=document.line(keys))
+    return _Case(says, value, document, keys)
+
+
+def _kind_of(value: JsonValue) -> Kind | None:
+    """What a case is by its keys; ``None`` where they do not tell."""
+    if not isinstance(value, dict):
+        return None
+    if value.keys() & DATAPOINT_MARKS:
+        return "datapoints"
+    persona, scenario = len(value.keys() & PERSONA_KEYS), len(value.keys() & SCENARIO_KEYS)
+    if persona == scenario:
+        return None
+    return "personas" if persona > scenario else "scenarios"
+
+
+def _name_of(value: JsonValue) -> JsonValue:
+    return value.get("name") if isinstance(value, dict) else None
+
+
+def _dotted(keys: Keys) -> str:
+    """``("criteria", 0, "type")`` as ``criteria[0].type``."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+
+
+__all__ = [
+    "Cases", "Kind", "ValidationReport", "bundled", "check_datapoints", "check_files", "load_datapoints",
+    "load_personas", "load_scenarios", "product", "read_cases", "select", "validate_paths",
+]  # fmt: skip

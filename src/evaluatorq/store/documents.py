@@ -1,0 +1,167 @@
+"""Finds case files and reads YAML, JSON and JSON Lines into values that know their lines; what they mean is ``cases``'.
+
+JSON is checked by the standard parser and then read again token by token for the lines. A line of JSON Lines that
+cannot be read is an error in its place: it is never skipped.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from evaluatorq.errors import CaseError
+from evaluatorq.store.located import Builder, Document
+
+SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
+
+
+# ---------------------------------------------------------------- which files
+
+
+def find_files(path: str | os.PathLike[str]) -> list[Path]:
+    """The case files that a file, folder or glob stands for, sorted; ``CaseError`` when there is none."""
+    given = Path(path)
+    if given.is_dir():
+        found = [file for file in sorted(given.iterdir()) if _is_case_file(file)]
+        if not found:
+            raise CaseError(f"no case files in this folder ({', '.join(SUFFIXES)})", file=str(path))
+        return found
+    if given.is_file():
+        if given.suffix.lower() not in SUFFIXES:
+            raise CaseError(f"a case file's name ends in one of {', '.join(SUFFIXES)}", file=str(path))
+        return [given]
+    if glob.has_magic(str(path)):
+        matches = glob.glob(str(path), recursive=True)  # noqa: PTH207  a pattern from any folder
+        found = [file for file in map(Path, sorted(matches)) if _is_case_file(file)]
+        if not found:
+            raise CaseError("no case file matches this pattern", file=str(path))
+        return found
+    raise CaseError(f"no such file or folder{_near(given)}", file=str(path))
+
+
+def _is_case_file(file: Path) -> bool:
+    return file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
+
+
+def _near(missing: Path) -> str:
+    try:
+        names = [entry.name for entry in missing.parent.iterdir()]
+    except OSError:
+        return ""
+    near = get_close_matches(missing.name, names, n=1)
+    return f"; did you mean {missing.with_name(near[0])}?" if near else ""
+
+
+# ---------------------------------------------------------------- one file
+
+
+def read_documents(path: Path) -> Iterator[Document | CaseError]:
+    """The documents of one file in order, or what keeps them from being read."""
+    file = str(path)
+    try:
+        text = _text(path)
+        if not text.strip():
+            raise CaseError("the file is empty; write at least one case", file=file)
+        if path.suffix.lower() == ".jsonl":
+            yield from _json_lines(text, file)
+        elif path.suffix.lower() == ".json":
+            yield from _usable(read_json(text, file))
+        else:
+            from evaluatorq.store.yaml_reader import read_yaml  # noqa: PLC0415  a slow import that JSON never needs
+
+            yield from _usable(read_yaml(text, file))
+    except CaseError as error:
+        yield error
+
+
+def _usable(document: Document) -> Iterator[Document | CaseError]:
+    """The document, or the faults that leave in doubt what it says."""
+    yield from document.faults
+    if not document.faults:
+        yield document
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise CaseError(f"cannot be read: {error.strerror}", file=str(path)) from None
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise CaseError("this is UTF-16; save the file as UTF-8", file=str(path), line=1)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise CaseError("this is not UTF-8; save the file as UTF-8", file=str(path), line=line) from None
+    control = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text)
+    if control:
+        line = text.count("\n", 0, control.start()) + 1
+        raise CaseError(f"holds the control character {control.group()!r}; remove it", file=str(path), line=line)
+    return text
+
+
+# ---------------------------------------------------------------- JSON
+
+_TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*")|(?P<sign>[{}\[\]:])|(?P<word>[^\s"{}\[\]:,]+)|(?P<line>\n)')
+_WORDS: dict[str, JsonValue] = {"null": None, "true": True, "false": False}
+
+
+def _json_lines(text: str, file: str) -> Iterator[Document | CaseError]:
+    for number, row in enumerate(text.split("\n"), 1):
+        if not row.strip():
+            continue
+        try:
+            yield from _usable(read_json(row, file, number))
+        except CaseError as error:
+            yield error
+
+
+def read_json(text: str, file: str, first_line: int = 1) -> Document:
+    """One JSON value with lines; ``CaseError`` for what is not JSON, a key twice, or a number that is not finite."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        line = first_line + error.lineno - 1
+        raise CaseError(f"this is not JSON: {error.msg} (column {error.colno})", file=file, line=line) from None
+    except ValueError:
+        raise CaseError(
+            "a number has thousands of digits; quote it if it is text", file=file, line=first_line
+        ) from None
+    except RecursionError:
+        raise CaseError("nested too deeply", file=file, line=first_line) from None
+    builder = Builder(file, first_line)
+    opening: list[int] = []
+    line = first_line
+    for token in _TOKEN.finditer(text):
+        sign = token.group()
+        if sign == "\n":
+            line += 1
+        elif sign in ("{", "["):
+            builder.open({} if sign == "{" else [], line)
+            opening.append(line)
+        elif sign in ("}", "]"):
+            builder.put(builder.close(), opening.pop())
+        elif sign != ":":
+            value = _scalar(sign, builder, line)
+            if builder.awaits_key:
+                builder.key(str(value), line)
+            else:
+                builder.put(value, line)
+    return builder.document
+
+
+def _scalar(token: str, builder: Builder, line: int) -> JsonValue:
+    if token in _WORDS:
+        return _WORDS[token]
+    value: str | int | float = json.loads(token)
+    if isinstance(value, float) and not math.isfinite(value):
+        builder.fault(f"{token} is not a finite number", line)
+    return value

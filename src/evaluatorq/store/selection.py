@@ -1,0 +1,44 @@
+"""Which conversations to have: the product of personas and scenarios, and a selection by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from evaluatorq.errors import ConfigError
+from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.records.fingerprint import case_id
+
+
+def product(personas: Sequence[Persona], scenarios: Sequence[Scenario]) -> list[SimulationDatapoint]:
+    """Each persona with each scenario, persona by persona. The same case always has the same id."""
+    pairs = [
+        SimulationDatapoint(id="", persona=persona, scenario=scenario) for persona in personas for scenario in scenarios
+    ]
+    return [pair.model_copy(update={"id": case_id(pair)}) for pair in pairs]
+
+
+def select(datapoints: Sequence[SimulationDatapoint], pattern: str) -> list[SimulationDatapoint]:
+    """Those whose id, persona or scenario matches: a part of the name, or a glob for all of it; letter case is free.
+
+    ``ConfigError`` with near names when nothing matches.
+    """
+    wanted = pattern.strip().casefold()
+    chosen = [
+        datapoint
+        for datapoint in datapoints
+        if any(wanted in name or fnmatchcase(name, wanted) for name in map(str.casefold, _names(datapoint)))
+    ]
+    if wanted and chosen:
+        return chosen
+    names = {name.casefold(): name for datapoint in datapoints for name in _names(datapoint)}
+    near = [names[name] for name in get_close_matches(wanted, names, n=3, cutoff=0.4)]
+    known = near or sorted({datapoint.scenario.name for datapoint in datapoints})[:5]
+    raise ConfigError(
+        f"no case matches {pattern!r}" + (f"; near it: {', '.join(known)}" if known else "; there are no cases")
+    )
+
+
+def _names(datapoint: SimulationDatapoint) -> tuple[str, str, str]:
+    return datapoint.id, datapoint.persona.name, datapoint.scenario.name
