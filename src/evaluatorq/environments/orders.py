@@ -73,6 +73,7 @@ class Escalation(_Part):
     """A case that a person looks into, under the number of its order, or ``unknown``."""
 
     reason: str
+    status: Literal["open"] = "open"
 
 
 class OrdersWorld(_Part):

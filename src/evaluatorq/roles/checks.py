@@ -29,7 +29,7 @@ class CheckJudge:
         rows = tuple(messages)
         scenario = self._scenario
         known = scenario.goal_check is not None or bool(scenario.goal_state)
-        reached = known and self._goal_holds(rows)
+        reached = self._goal_holds(rows)
         waiting = reached and not all(self._seen(check, rows) for check in _must_happen(scenario))
         judgment = Judgment(
             should_terminate=reached and not waiting,
@@ -40,15 +40,11 @@ class CheckJudge:
         return JudgeReply(judgment, usage=NO_USAGE, goal_known=known)
 
     def _goal_holds(self, rows: tuple[Message, ...]) -> bool:
-        check, states = self._scenario.goal_check, self._scenario.goal_state or []
-        if check is not None and not self._seen(check, rows):
-            return False
-        if not states:
-            return True
-        if self._environment is None:
-            return False
-        state = self._environment.snapshot()
-        return all(state_holds(claim, state) is not None for claim in states)
+        """As the result decides it: by the state where the scenario states one, else by the check."""
+        if self._scenario.goal_state:
+            state = None if self._environment is None else self._environment.snapshot()
+            return all(state_holds(claim, state) is not None for claim in self._scenario.goal_state)
+        return self._scenario.goal_check is not None and self._seen(self._scenario.goal_check, rows)
 
     def _seen(self, check: Check, rows: tuple[Message, ...]) -> bool:
         if check.state is not None:

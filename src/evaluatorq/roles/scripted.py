@@ -158,7 +158,7 @@ class _Talk:
         if self.strategy is ConversationStrategy.TOPIC_SWITCHING and len(self.said) % 2:
             return f"{words} {self.voice.aside()}"
         if self.strategy is ConversationStrategy.REPETITIVE and self.wish not in words:
-            return f"As I said, I want to {self.wish}. {words}"
+            return f"{words} As I said, I want to {self.wish}."
         return words
 
     def _correction(self, latest: Heard) -> str | None:

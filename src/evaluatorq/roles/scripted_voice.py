@@ -31,8 +31,8 @@ _MINE = (
     (re.compile(r"\bthem\b", re.IGNORECASE), "me"),
 )
 _HELLO = {
-    CommunicationStyle.FORMAL: ("Good day.", "Dear support team,"),
-    CommunicationStyle.CASUAL: ("Hi!", "Hey there,"),
+    CommunicationStyle.FORMAL: ("Good day.", "Good day to you."),
+    CommunicationStyle.CASUAL: ("Hi!", "Hey there!"),
     CommunicationStyle.VERBOSE: ("Hello, I hope you can help me.", "Hello, thank you for taking my message."),
 }
 _FEELING = {
@@ -77,20 +77,18 @@ class Voice:
         feeling = _FEELING.get(self.scenario.starting_emotion or StartingEmotion.NEUTRAL)
         hello = _HELLO.get(self._style)
         if self.persona.cultural_context is CulturalContext.HIERARCHICAL:
-            hello = ("Dear Sir or Madam,",)
+            hello = ("Good day, Sir or Madam.",)
         wanted = self._wish(wish) if wish else "Something went wrong and I don't know what to do about it."
-        told = " ".join(f"My {_label(key)} is {value}." for key, value in facts)
-        return self._join(self._pick(hello), self._pick(feeling), wanted, told, self._please())
+        return self._join(self._pick(hello), self._pick(feeling), wanted, _told(facts), self._please())
 
     def answer(self, facts: Sequence[tuple[str, str]]) -> str:
         """What was asked for."""
         if self._style is CommunicationStyle.TERSE:
             return ", ".join(value for _, value in facts)
-        sentence = " and ".join(_fact(key, value) for key, value in facts)
-        formal = self._style is CommunicationStyle.FORMAL
+        formal = self._style is CommunicationStyle.FORMAL or self.persona.politeness < 0.4
         ahead = "" if formal else self._pick(("Sure.", "Here you are.", "Of course."))
         behind = "I hope that is what you mean." if self.persona.technical_level < 0.25 else ""
-        return self._join(ahead, f"{sentence[:1].upper()}{sentence[1:]}.", behind)
+        return self._join(ahead, _told(facts), behind)
 
     def yes(self) -> str:
         """Agreement to what was offered."""
@@ -108,7 +106,9 @@ class Voice:
         temper = _TEMPER.get(self.persona.emotional_arc or EmotionalArc.STABLE)
         if temper is None and self.persona.assertiveness > 0.7:
             temper = ("I don't accept that.", "That is not good enough.")
-        firm = self._pick((f"I still want to {wish}.", f"Surely you can help me {wish}.", f"I have to insist: {wish}."))
+        firm = self._pick(
+            (f"I still want to {wish}.", f"Surely you can help me {wish}.", f"I insist. I want to {wish}.")
+        )
         soft = self._pick(
             (f"Is there really nothing you can do? I'd like to {wish}.", f"I was hoping to {wish}, though.")
         )
@@ -116,13 +116,12 @@ class Voice:
 
     def repeat(self, wish: str, facts: Sequence[tuple[str, str]]) -> str:
         """The wish in other words, with a fact more, for an agent that said nothing of use."""
-        told = ". ".join(_fact(key, value) for key, value in facts)
         again = self._pick((
             f"What I need is this: {wish}.", f"Let me put it differently. I'd like to {wish}.",
             f"So, can you help me {wish}?", f"I came here to {wish}.",
         ))  # fmt: skip
         sharp = "Are you listening?" if self.persona.patience < 0.3 else ""
-        return self._join(sharp, again, f"{told[:1].upper()}{told[1:]}." if told else "")
+        return self._join(sharp, again, _told(facts))
 
     def correct(self, key: str, wrong: str, right: str) -> str:
         """Taking back something said before."""
@@ -188,7 +187,8 @@ def _label(key: str) -> str:
     return _LABELS.get(key, key.replace("_", " "))
 
 
-def _fact(key: str, value: str) -> str:
-    """One fact as a clause; what has many words already is one."""
-    is_clause = len(value.split()) > 3 and "address" not in key
-    return value.rstrip(".") if is_clause else f"my {_label(key)} is {value}"
+def _told(facts: Sequence[tuple[str, str]]) -> str:
+    """Facts as sentences. What has many words already is one, addresses apart."""
+    whole = [value for key, value in facts if len(value.split()) > 3 and "address" not in key]
+    named = " and ".join(f"my {_label(key)} is {value}" for key, value in facts if value not in whole)
+    return " ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in (named, *whole) if text)

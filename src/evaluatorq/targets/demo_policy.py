@@ -226,7 +226,7 @@ class _Desk:
     # ------------------------------------------------------------ acting
 
     def _use(self, deed: Deed) -> Move:
-        reason = self.customer.complaint or f"the customer asked for: {deed}"
+        reason = self.customer.complaint or "The customer asked for it."
         match deed:
             case "address":
                 return Use("change_address", {"order_id": self.order_id, "address": self.customer.address})

@@ -17,7 +17,7 @@ Intent = Literal["refund", "replacement", "address", "human", "status"]
 _INTENTS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
     ("refund", re.compile(r"refund|money back|reimburse|pay (me|it) back", re.IGNORECASE)),
     ("replacement", re.compile(r"replace|exchange|swap|(right|correct|new) one|send .{0,30}again", re.IGNORECASE)),
-    ("address", re.compile(r"\baddress\b|redirect|deliver(ed)? (it )?(to|somewhere)", re.IGNORECASE)),
+    ("address", re.compile(r"(?<!mail )\baddress\b|redirect|deliver(ed)? (it )?(to|somewhere)", re.IGNORECASE)),
     ("human", re.compile(r"\b(human|person|manager|supervisor|colleague|someone else)\b", re.IGNORECASE)),
     (
         "status",
@@ -30,9 +30,10 @@ _NEGATED = re.compile(
 )
 _COMPLAINT = re.compile(
     r"broken|broke|damaged|cracked|defect|faulty|wrong|third time|again|promised|nobody|late\b|ridiculous|fed up|"
-    r"unacceptable|stopped working",
+    r"unacceptable|stopped working|instead of",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _ORDER = re.compile(r"(?<![\w@.])[A-Z]{1,3}-?\d{3,8}(?![\w@])", re.IGNORECASE)
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _ADDRESS = re.compile(r"\d+[a-z]? [A-Z]\w+(?: \w+)*?,[^.?!\n]+|[A-Z]\w+(?: \w+)? \d+[a-z]?,[^.?!\n]+")
@@ -49,7 +50,9 @@ _THANKS = re.compile(r"\bthank", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the customer has said so far. ``agrees`` and ``leaves`` are about the last message alone."""
+    """What the customer has said so far. ``complaint`` is one sentence; ``agrees`` and ``leaves`` are about the last
+    message alone.
+    """
 
     intent: Intent | None = None
     order_id: str | None = None
@@ -72,7 +75,9 @@ def read(messages: Sequence[Message]) -> Reading:
         order_id=next((found.upper() for text in newest_first if (found := _last(_ORDER, _affirmed(text)))), None),
         email=next((found for text in newest_first if (found := _last(_EMAIL, text))), None),
         address=next((found.strip() for text in newest_first if (found := _last(_ADDRESS, text))), None),
-        complaint=next((text for text in said if _COMPLAINT.search(text)), None),
+        complaint=next(
+            (part for text in newest_first for part in _SENTENCE.split(text) if _COMPLAINT.search(part)), None
+        ),
         agrees=_agreement(last),
         leaves=_leaves(last),
     )
