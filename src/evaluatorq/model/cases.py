@@ -114,7 +114,9 @@ class StateCheck(Strict):
 
     @model_validator(mode="after")
     def _one_claim(self) -> StateCheck:
-        claims = [name for name in ("equals", "one_of", "absent") if name in self.model_fields_set]
+        claims = [name for name in ("one_of", "absent") if getattr(self, name) is not None]
+        if self.equals is not None or ("equals" in self.model_fields_set and not claims):
+            claims.append("equals")
         if len(claims) != 1:
             raise ValueError(f"give exactly one of equals, one_of, absent (found {', '.join(claims) or 'none'})")
         if self.pointer and not self.pointer.startswith("/"):
