@@ -215,7 +215,10 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A model's answer. ``answer`` is the object asked for by ``AnswerSpec``; ``text`` has no reasoning in it."""
+    """A model's answer. ``answer`` is the object asked for by ``AnswerSpec``; ``text`` has no reasoning in it.
+
+    ``lenient`` says that the object had to be dug out of ``raw``: fences, comments, prose around it.
+    """
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -227,6 +230,7 @@ class ChatReply:
     response_id: str | None = None
     finish_reason: str | None = None
     raw: str = ""
+    lenient: bool = False
 
 
 class ChatModel(Protocol):

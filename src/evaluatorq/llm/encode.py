@@ -44,7 +44,7 @@ def encode_json(value: JsonValue) -> bytes:
     try:
         return to_json(value)
     except ValueError:
-        return to_json(_mended(value))
+        return to_json(mend(value))
 
 
 def decode_json(data: bytes) -> JsonValue:
@@ -52,23 +52,23 @@ def decode_json(data: bytes) -> JsonValue:
     try:
         value: JsonValue = from_json(data)
     except ValueError:
-        value = _mended(json.loads(data.decode("utf-8", "replace")))
+        value = mend(json.loads(data.decode("utf-8", "replace")))
     return value
 
 
-def mend_text(text: str) -> str:
-    """The text with every lone surrogate replaced by U+FFFD (pairs are joined)."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _mended(value: JsonValue) -> JsonValue:
+def mend(value: JsonValue) -> JsonValue:
+    """The value with every lone surrogate in its texts replaced by U+FFFD; a pair becomes its character."""
     if isinstance(value, str):
-        return mend_text(value)
+        return _mend_text(value)
     if isinstance(value, list):
-        return [_mended(item) for item in value]
+        return [mend(item) for item in value]
     if isinstance(value, dict):
-        return {mend_text(key): _mended(item) for key, item in value.items()}
+        return {_mend_text(key): mend(item) for key, item in value.items()}
     return value
+
+
+def _mend_text(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class LineCache:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pydantic import JsonValue
 
@@ -14,35 +15,61 @@ from evaluatorq.errors import ConfigError, MissingLLMCredentialsError
 API_KEY_VARIABLE = "OPENAI_API_KEY"
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+_NOT_OPTIONS = frozenset({"model", "messages", "tools", "tool_choice", "response_format", "n", "stream"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Endpoint:
-    """An OpenAI-compatible base URL. Its repr and its ``shown`` form hold no credentials."""
+    """An OpenAI-compatible base URL with its credentials; neither its repr nor ``shown`` holds them."""
 
-    base_url: str = field(repr=False)
-    api_key: str | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    shown: str = field(init=False)
+    base_url: str
+    api_key: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(
-                f"a base URL starts with http:// or https:// and names a host, not {_bare(self.base_url)!r}"
+                f"a base URL starts with http:// or https:// and names a host, not {bare_url(self.base_url)!r}"
             )
-        object.__setattr__(self, "shown", _bare(self.base_url))
+        for name, value in self.request_headers().items():
+            if not (name + value).isprintable() or not (name + value).isascii():
+                raise ConfigError(f"the header {name!r} for {self.host} holds characters that no header can have")
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.shown!r})"
 
     @property
     def host(self) -> str:
         """Host and port, for messages."""
-        return urlsplit(self.shown).netloc
+        return urlsplit(self.base_url).netloc.rpartition("@")[2]
+
+    @property
+    def shown(self) -> str:
+        """The base URL without credentials and query, for files and messages."""
+        return bare_url(self.base_url)
 
     @property
     def chat_url(self) -> str:
-        """Where chat completions are posted."""
+        """Where chat completions are posted: query kept, credentials moved to a header."""
         parts = urlsplit(self.base_url)
-        return urlunsplit(parts._replace(path=parts.path.rstrip("/") + "/chat/completions", fragment=""))
+        return urlunsplit((parts.scheme, self.host, parts.path.rstrip("/") + "/chat/completions", parts.query, ""))
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not appear in a message or a file."""
+        return tuple(value for value in (self.api_key, *self.headers.values()) if value and len(value) >= 8)
+
+    def request_headers(self) -> dict[str, str]:
+        """The headers of every request to this endpoint."""
+        parts = urlsplit(self.base_url)
+        headers = {"content-type": "application/json"}
+        if self.api_key:
+            headers["authorization"] = f"Bearer {self.api_key}"
+        elif parts.username:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            headers["authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        return {**headers, **{name.lower(): value for name, value in self.headers.items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +82,11 @@ class Sampling:
     reasoning_effort: str | None = None
     extra_body: Mapping[str, JsonValue] | None = field(default=None, hash=False)
     stream: bool = False
+
+    def __post_init__(self) -> None:
+        ours = sorted(_NOT_OPTIONS & (self.extra_body or {}).keys())
+        if ours:
+            raise ConfigError(f"extra_body cannot set {', '.join(ours)}: the request itself is made of it")
 
 
 def endpoint_from_environment() -> Endpoint:
@@ -72,7 +104,7 @@ def endpoint_from_environment() -> Endpoint:
     return Endpoint(base_url, key)
 
 
-def _bare(url: str) -> str:
+def bare_url(url: str) -> str:
     """The URL without credentials, query and fragment."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

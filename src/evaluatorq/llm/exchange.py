@@ -1,0 +1,26 @@
+"""One HTTP request and its whole answer, whichever library carries them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A request. ``where`` names the other side in error messages, so it holds no credentials and no query."""
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes | None
+    where: str
+    method: str = "POST"
+
+
+class Answer(NamedTuple):
+    """What came back, read to its end: status, headers (found in any case) and the decompressed body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
