@@ -1,0 +1,54 @@
+"""One HTTP client for all conversations with an endpoint, opened when it is first needed."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import anyio
+
+from evaluatorq.llm.exchange import Answer, Call
+
+if TYPE_CHECKING:
+    from evaluatorq.llm.transport import Wire
+
+PATIENCE_S = 3600.0
+"""How long an answer may take where nobody said less; whoever drives the conversation has a limit of their own."""
+
+
+class SharedWire:
+    """Sends requests over connections that all share. ``aclose`` closes them; the next request opens them again."""
+
+    def __init__(self, connections: int, timeout_s: float | None = None) -> None:
+        self._connections = connections
+        self._timeout_s = timeout_s or PATIENCE_S
+        self._stack = AsyncExitStack()
+        self._wire: Wire | None = None
+        self._opening: anyio.Lock | None = None
+
+    async def send(self, call: Call) -> Answer:
+        """The answer to one request. Raises ``CallError`` for every failure of the network."""
+        wire = self._wire or await self._open()
+        return await wire.send(call)
+
+    async def _open(self) -> Wire:
+        from evaluatorq.llm.transport import open_wire  # noqa: PLC0415  loads an HTTP client
+
+        self._opening = self._opening or anyio.Lock()
+        async with self._opening:
+            if self._wire is None:
+                self._wire = await self._stack.enter_async_context(open_wire(self._connections, self._timeout_s))
+            return self._wire
+
+    async def aclose(self) -> None:
+        """Closes all connections."""
+        stack, self._stack = self._stack, AsyncExitStack()
+        self._wire = self._opening = None
+        await stack.aclose()
+
+
+def bare_url(url: str) -> str:
+    """The URL without credentials, query and fragment: what may be saved and shown."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
