@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from evaluatorq.model.runs import RunPlan, SimulationRun
 from evaluatorq.reports.progress import MARKS
-from evaluatorq.reports.text import one_line, printable
-from evaluatorq.reports.transcript import ConversationView, Row, TurnView
+from evaluatorq.reports.text import one_line, plural
 from evaluatorq.reports.view import (
     VERDICTS,
     ConversationLine,
     CriterionTally,
-    CriterionView,
     Finding,
     Rate,
     State,
@@ -35,7 +34,7 @@ STYLES = {
 }  # fmt: skip
 STATE_MARKS: dict[State, str] = {"pass": "✓", "fail": "✗", "unknown": "?"}
 _BAR = 24
-_LONGEST_TOOL_TEXT = 300
+_MOST_BROKEN, _MOST_UNKNOWN = 20, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,19 @@ class About:
     seed: int | None = None
     duration_s: float | None = None
     planned: int | None = None
-    evaluator_names: Sequence[str] = ()
     saved: str | None = None
     notes: Sequence[str] = ()
-    next_steps: Sequence[tuple[str, str]] = field(default=())
+    next_steps: Sequence[tuple[str, str]] = ()
+
+    @classmethod
+    def plan(cls, plan: RunPlan) -> Self:
+        """What is known before and while a run goes on."""
+        return cls(plan.run_name, plan.run_id, plan.target, plan.offline, plan.seed, planned=len(plan.datapoints))
+
+    @classmethod
+    def run(cls, run: SimulationRun) -> Self:
+        """What a saved run says of itself."""
+        return cls(run.run_name, run.run_id, run.target, bool(run.offline), run.seed, run.duration_s, run.total_results)
 
 
 @dataclass(slots=True)
@@ -85,13 +93,14 @@ def _console(buffer: StringIO, width: int, *, color: bool) -> Console:
     )  # fmt: skip
 
 
-def _styled(text: str, style: str = "") -> Text:
+def styled(text: str, style: str = "") -> Text:
+    """The text in a style that is left out where there is no colour."""
     from rich.text import Text  # noqa: PLC0415
 
     return Text(text, style=style)
 
 
-def _columns(rows: Iterable[Sequence[str | Text]], *, indent: int = 2, wrap: int = -1) -> RenderableType:
+def columns(rows: Iterable[Sequence[str | Text]], *, indent: int = 2, wrap: int = -1) -> RenderableType:
     """Rows in aligned columns; only column ``wrap`` may break over lines."""
     from rich.padding import Padding  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -112,15 +121,15 @@ def _columns(rows: Iterable[Sequence[str | Text]], *, indent: int = 2, wrap: int
 def render_summary(summary: Summary, about: About, *, width: int = 80, color: bool = False) -> str:
     """The page that answers in five seconds: what passed, what did not, whose fault, where it is, what to type."""
     page = Page(width, color)
-    page.add(_title(about), *(_styled(one_line(note), "yellow") for note in about.notes), "")
-    page.add(_columns(_verdict_rows(summary)), "", _columns(_rate_rows(summary)))
+    page.add(_title(about), *(styled(one_line(note), "yellow") for note in about.notes), "")
+    page.add(columns(_verdict_rows(summary)), "", columns(_rate_rows(summary)))
     findings = summary.findings()
     if findings:
-        page.add("", _styled("Look at first", "bold"))
+        page.add("", styled("Look at first", "bold"))
         for finding in findings:
             page.add(*_finding(finding, width))
     page.add(*_criteria(list(summary.criteria.values())), "")
-    page.add(_columns(_facts(summary, about), indent=0), *_to_copy(about))
+    page.add(columns(_facts(summary, about), indent=0), *_to_copy(about))
     return page.text()
 
 
@@ -129,7 +138,7 @@ def _title(about: About) -> Text:
     parts += [about.run_id[:12]] if about.run_id else []
     parts += [f"target {one_line(about.target)}"] if about.target else []
     parts += [OFFLINE] if about.offline else []
-    return _styled(" · ".join(parts), "bold")
+    return styled(" · ".join(parts), "bold")
 
 
 def _verdict_rows(summary: Summary) -> list[list[str | Text]]:
@@ -139,15 +148,16 @@ def _verdict_rows(summary: Summary) -> list[list[str | Text]]:
         if not count and name != "passed":
             continue
         bar = "█" * max(1 if count else 0, round(_BAR * count / summary.total)) if summary.total else ""
-        rows.append([_styled(f"{MARKS[name]} {name}", STYLES[name]), f"{count:>4}", _styled(bar, STYLES[name]), ""])
+        rows.append([styled(f"{MARKS[name]} {name}", STYLES[name]), f"{count:>4}", styled(bar, STYLES[name]), ""])
         if name == "errored":
-            rows[-1][3] = ", ".join(f"{_party(who)} {n}" for who, n in summary.faults.most_common())
+            rows[-1][3] = ", ".join(f"{party(who)} {n}" for who, n in summary.faults.most_common())
         if name == "unknown":
-            rows[-1][3] = "nobody decided them"
+            rows[-1][3] = "nothing broken, not everything decided"
     return rows
 
 
-def _party(component: str) -> str:
+def party(component: str) -> str:
+    """A component in words."""
     return {"target": "the agent", "user_simulator": "simulated user"}.get(component, component)
 
 
@@ -170,13 +180,13 @@ def _left_out(count: int) -> str:
 def _rate(rate: Rate, verb: str) -> str:
     if rate.share is None or rate.worst is None or rate.best is None:
         return f"none of {rate.total} decided"
-    text = f"{rate.yes} of {rate.decided} {verb} ({_percent(rate.share)})"
+    text = f"{rate.yes} of {rate.decided} {verb} ({percent(rate.share)})"
     if rate.unknown:
-        text += f"; {rate.unknown} undecided, so {_percent(rate.worst)} to {_percent(rate.best)} of {rate.total}"
+        text += f"; {rate.unknown} undecided, so {percent(rate.worst)} to {percent(rate.best)} of {rate.total}"
     return text
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Never rounded up to 100 % or down to 0 %."""
     rounded = round(share * 100)
     if rounded == 100 and share < 1:
@@ -186,46 +196,55 @@ def _percent(share: float) -> str:
 
 def _finding(finding: Finding, width: int) -> list[RenderableType]:
     line = finding.line
-    head = _styled(f"  {MARKS[line.verdict]} [{line.index}] ", STYLES[line.verdict])
+    head = styled(f"  {MARKS[line.verdict]} [{line.index}] ", STYLES[line.verdict])
     head.append(one_line(f"{line.persona} · {line.scenario}", width - 12), style="bold")
-    parts: list[RenderableType] = [head, _columns([[one_line(line.why, 300)]], indent=6)]
+    parts: list[RenderableType] = [head, columns([[one_line(line.why, 300)]], indent=6)]
     if line.quote:
         turn = f" (turn {line.quote_turn})" if line.quote_turn else ""
-        parts.append(_columns([[f"“{one_line(line.quote, 200)}”{turn}"]], indent=6))
+        words = one_line(line.quote, 200) if line.by_check else f"“{one_line(line.quote, 200)}”"
+        parts.append(columns([[words + turn]], indent=6))
     if finding.like:
         others = " ".join(f"[{index}]" for index in finding.like[:12]) + (" …" if len(finding.like) > 12 else "")
-        parts.append(_columns([[_styled(f"the same in {len(finding.like)} more: {others}", "dim")]], indent=6))
+        parts.append(columns([[styled(f"the same in {len(finding.like)} more: {others}", "dim")]], indent=6))
     return parts
 
 
 def _criteria(tallies: Sequence[CriterionTally]) -> list[RenderableType]:
-    """Criteria that were broken or not audited; those that held everywhere are only counted."""
+    """Criteria that were broken or not audited, by scenario; those that held everywhere are only counted."""
     if not tallies:
         return []
-    shown = [tally for tally in tallies if tally.rate.no or tally.rate.unknown]
-    shown.sort(key=lambda tally: (-tally.rate.no, -tally.rate.unknown))
-    held = len(tallies) - len(shown)
-    parts: list[RenderableType] = ["", _styled("Criteria", "bold")]
-    rows: list[list[str | Text]] = [["held", "broken", "not audited", ""]] if shown else []
-    for tally in shown[:20]:
-        text = f"{tally.type.replace('_', ' ')}: {one_line(tally.description, 160)} ({one_line(tally.scenario, 40)})"
-        broken = _styled(f"{tally.rate.no:>6}", STYLES["fail"] if tally.rate.no else "")
-        unknown = _styled(f"{tally.rate.unknown:>11}", STYLES["unknown"] if tally.rate.unknown else "")
-        rows.append([f"{tally.rate.yes:>4}", broken, unknown, text])
-    if rows:
-        parts.append(_columns(rows))
-    if len(shown) > 20:
-        parts.append(f"  and {len(shown) - 20} more that were broken or not audited")
+    broken = sorted((tally for tally in tallies if tally.rate.no), key=lambda tally: -tally.rate.no)
+    unknown = [tally for tally in tallies if tally.rate.unknown and not tally.rate.no]
+    shown = broken[:_MOST_BROKEN] + unknown[:_MOST_UNKNOWN]
+    parts: list[RenderableType] = ["", styled("Criteria", "bold")]
+    for scenario in dict.fromkeys(tally.scenario for tally in shown):
+        parts.append(f"  {one_line(scenario, 70)}")
+        parts.append(columns([_tally_row(tally) for tally in shown if tally.scenario == scenario], indent=4))
+    left_out = len(broken) + len(unknown) - len(shown)
+    if left_out:
+        parts.append(f"  and {left_out} more that were broken or not audited")
+    held = len(tallies) - len(broken) - len(unknown)
     if held:
         parts.append(f"  {held} of {len(tallies)} held in every conversation")
     return parts
 
 
+def _tally_row(tally: CriterionTally) -> list[str | Text]:
+    rate = tally.rate
+    state: State = "fail" if rate.no else "unknown"
+    said = f"{rate.no} of {rate.total} broken" if rate.no else f"{rate.unknown} of {rate.total} not audited"
+    if rate.no and rate.unknown:
+        said += f", {rate.unknown} not audited"
+    rule = f"{tally.type.replace('_', ' ')}: {one_line(tally.description, 200)}"
+    return [styled(f"{STATE_MARKS[state]} {said}", STYLES[state]), rule]
+
+
 def _facts(summary: Summary, about: About) -> list[list[str | Text]]:
     rows: list[list[str | Text]] = []
-    done = f"{summary.total} conversations, {summary.turns} turns"
+    count = plural(summary.total, "conversation")
     if about.planned is not None and about.planned != summary.total:
-        done = f"{summary.total} of {about.planned} conversations, {summary.turns} turns"
+        count = f"{summary.total} of {plural(about.planned, 'conversation')}"
+    done = f"{count}, {plural(summary.turns, 'turn')}"
     rows.append(["Done", done + (f" in {_duration(about.duration_s)}" if about.duration_s is not None else "")])
     rows.append(["Tokens", _tokens(summary)])
     if about.seed is not None:
@@ -249,11 +268,11 @@ def _duration(seconds: float) -> str:
 
 def _tokens(summary: Summary) -> str:
     usage = summary.usage
-    unknown = f"; {summary.usage_unknown} conversations did not tell all" if summary.usage_unknown else ""
+    unknown = f"; {plural(summary.usage_unknown, 'conversation')} did not tell all" if summary.usage_unknown else ""
     if not usage.total_tokens:
         return ("none reported" if unknown else "none: no model was asked") + unknown
     roles = ", ".join(
-        f"{_party(role)} {spent.total_tokens:,}" for role, spent in summary.usage_by_role.items() if spent.total_tokens
+        f"{party(role)} {spent.total_tokens:,}" for role, spent in summary.usage_by_role.items() if spent.total_tokens
     )
     cost = ""
     if usage.total_cost is not None:
@@ -268,96 +287,7 @@ def render_conversations(lines: Sequence[ConversationLine], *, width: int = 80, 
     for line in lines:
         who = one_line(f"{line.persona} · {line.scenario}", 120)
         what = "" if line.verdict == "passed" else f"\n{one_line(line.why, 160)}"
-        mark = _styled(MARKS[line.verdict], STYLES[line.verdict])
+        mark = styled(MARKS[line.verdict], STYLES[line.verdict])
         rows.append([mark, f"{line.index:>3}", f"{line.turns:>5}", line.ended, who + what])
-    page.add(_columns(rows, indent=0))
+    page.add(columns(rows, indent=0))
     return page.text()
-
-
-# ---------------------------------------------------------------- a conversation
-
-
-def render_conversation(view: ConversationView, *, width: int = 80, color: bool = False, full: bool = False) -> str:
-    """A transcript with each verdict beside the words it rests on. Long tool results are cut unless ``full``."""
-    page = Page(width, color)
-    line = view.line
-    title = _styled(f"Conversation {line.index}: {one_line(f'{line.persona} · {line.scenario}')}  ", "bold")
-    page.add(title.append(f"{MARKS[line.verdict]} {line.verdict}", style=STYLES[line.verdict]))
-    page.add(_columns(_head_rows(view)))
-    for turn in view.turns:
-        page.add("", _styled(f"Turn {turn.number}" if turn.number else "Before turn 1", "bold"))
-        page.add(_columns([row for said in turn.rows for row in _said(said, full=full)] + _scored(turn)))
-    if view.criteria:
-        page.add("", _styled("Verdicts", "bold"), _columns([_verdict_row(criterion) for criterion in view.criteria]))
-    return page.text()
-
-
-def _head_rows(view: ConversationView) -> list[list[str | Text]]:
-    line, result = view.line, view.result
-    known = {True: "achieved", False: "not achieved", None: "nobody could decide"}
-    goal = known[view.goal_achieved]
-    if view.judge_goal is not None and view.judge_goal != view.goal_achieved:
-        goal += f" (decided by code; the judge says {known[view.judge_goal]})"
-    rows: list[list[str | Text]] = [
-        ["goal", f"{goal}, {_percent(view.completion)} complete: {one_line(view.goal, 300)}"]
-    ]
-    fault = f", the fault of {_party(line.fault)}" if line.fault else ""
-    rows.append(["ended", f"by {line.ended}{fault} after {line.turns} turns: {one_line(view.reason, 300)}"])
-    tokens = f"{result.token_usage.total_tokens:,}" + ("" if result.token_usage_known else " and more that nobody told")
-    rows.append(["tokens", tokens])
-    if result.attempts > 1:
-        rows.append(["resumed", f"{result.attempts - 1} times"])
-    return rows
-
-
-def _said(row: Row, *, full: bool) -> list[list[str | Text]]:
-    text = printable(row.text)
-    if row.speaker == "tool" and not full and len(text) > _LONGEST_TOOL_TEXT:
-        text = f"{text[:_LONGEST_TOOL_TEXT]}… ({len(text)} characters)"
-    dim = "dim" if row.speaker in ("tool", "system") else ""
-    styles = {"user": "cyan", "agent": "bold"}
-    said: list[list[str | Text]] = [
-        [_styled(row.speaker, styles.get(row.speaker, "dim")), _styled(text or "(nothing)", dim)]
-    ]
-    return said + [["", _mark(criterion)] for criterion in row.marks]
-
-
-def _mark(criterion: CriterionView) -> Text:
-    unverified = " (these words are not in the transcript)" if criterion.unverified else ""
-    text = f"{STATE_MARKS[criterion.state]} {one_line(criterion.rule)}: {_quoted(criterion)}{unverified}"
-    return _styled(text, STYLES[criterion.state])
-
-
-def _quoted(criterion: CriterionView) -> str:
-    evidence = one_line(criterion.evidence, 300)
-    return evidence if criterion.by_check else f"“{evidence}”"
-
-
-def _scored(turn: TurnView) -> list[list[str | Text]]:
-    metrics = turn.metrics
-    if metrics is None:
-        return []
-    scores = {
-        "quality": metrics.response_quality,
-        "hallucination risk": metrics.hallucination_risk,
-        "tone": metrics.tone_appropriateness,
-        "accuracy": metrics.factual_accuracy,
-    }
-    told = " · ".join(f"{name} {value:.2f}" for name, value in scores.items() if value is not None)
-    text = "\n".join(part for part in (told, one_line(metrics.judge_reason, 400)) if part)
-    return [[_styled("judge", "dim"), _styled(text or "not scored", "dim")]]
-
-
-def _verdict_row(criterion: CriterionView) -> list[str | Text]:
-    style = STYLES[criterion.state]
-    shown = {"pass": "held", "fail": "broken", "unknown": "not audited"}[criterion.state]
-    by = "check" if criterion.by_check else "judge"
-    if criterion.state == "unknown":
-        why = criterion.refused or "nobody looked"
-    elif criterion.evidence:
-        place = f" (turn {criterion.turn})" if criterion.turn else ""
-        why = f"{by}: {_quoted(criterion)}{place}"
-    else:
-        why = f"{by}: never happened"
-    text = f"{one_line(criterion.rule)}\n{one_line(why, 400)}"
-    return [_styled(f"{STATE_MARKS[criterion.state]} {shown}", style), text]

@@ -24,5 +24,10 @@ def one_line(text: str, width: int | None = None) -> str:
     return flat if width is None or len(flat) <= width else flat[: width - 1].rstrip() + "…"
 
 
+def plural(count: int, noun: str) -> str:
+    """``1 turn``, ``2 turns``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _written_out(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

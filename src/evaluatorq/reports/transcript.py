@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.results import SimulationResult, TurnMetrics
+from evaluatorq.reports.progress import MARKS
+from evaluatorq.reports.terminal import STATE_MARKS, STYLES, Page, columns, party, percent, styled
+from evaluatorq.reports.text import one_line, plural, printable
 from evaluatorq.reports.view import ConversationLine, CriterionView, criteria_of, goal_of, line_of, turn_of
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_LONGEST_TOOL_TEXT = 300
 Speaker = Literal["user", "agent", "tool", "system"]
 _SPEAKERS: dict[str, Speaker] = {"user": "user", "assistant": "agent", "tool": "tool"}
 
@@ -51,7 +58,7 @@ def conversation_view(result: SimulationResult, index: int) -> ConversationView:
     """The view of a result; ``index`` counts from 0."""
     criteria = criteria_of(result)
     return ConversationView(
-        line=line_of(result, index),
+        line=line_of(result, index, criteria),
         goal=str(result.metadata.get("scenario_goal") or ""),
         goal_achieved=goal_of(result),
         completion=result.goal_completion_score,
@@ -95,3 +102,93 @@ def call_text(call: ToolCall) -> str:
     else:
         inside = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return f"{call.function.name}({inside}){'  (no result)' if call.incomplete else ''}"
+
+
+# ---------------------------------------------------------------- drawn
+
+
+def render_conversation(view: ConversationView, *, width: int = 80, color: bool = False, full: bool = False) -> str:
+    """A transcript with each verdict beside the words it rests on. Long tool results are cut unless ``full``."""
+    page = Page(width, color)
+    line = view.line
+    title = styled(f"Conversation {line.index}: {one_line(f'{line.persona} · {line.scenario}')}  ", "bold")
+    page.add(title.append(f"{MARKS[line.verdict]} {line.verdict}", style=STYLES[line.verdict]))
+    page.add(columns(_head_rows(view)))
+    for turn in view.turns:
+        page.add("", styled(f"Turn {turn.number}" if turn.number else "Before turn 1", "bold"))
+        page.add(columns([row for said in turn.rows for row in _said(said, full=full)] + _scored(turn)))
+    if view.criteria:
+        page.add("", styled("Verdicts", "bold"), columns([_verdict_row(criterion) for criterion in view.criteria]))
+    return page.text()
+
+
+def _head_rows(view: ConversationView) -> list[list[str | Text]]:
+    line, result = view.line, view.result
+    known = {True: "achieved", False: "not achieved", None: "nobody could decide"}
+    goal = known[view.goal_achieved]
+    if view.judge_goal is not None and view.judge_goal != view.goal_achieved:
+        goal += f" (decided by code; the judge says {known[view.judge_goal]})"
+    rows: list[list[str | Text]] = [
+        ["goal", f"{goal}, {percent(view.completion)} complete: {one_line(view.goal, 300)}"]
+    ]
+    fault = f", the fault of {party(line.fault)}" if line.fault else ""
+    rows.append(["ended", f"by {line.ended}{fault} after {plural(line.turns, 'turn')}: {one_line(view.reason, 300)}"])
+    tokens = f"{result.token_usage.total_tokens:,}" + ("" if result.token_usage_known else " and more that nobody told")
+    rows.append(["tokens", tokens])
+    if result.attempts > 1:
+        rows.append(["resumed", f"{plural(result.attempts - 1, 'time')}"])
+    return rows
+
+
+def _said(row: Row, *, full: bool) -> list[list[str | Text]]:
+    text = printable(row.text)
+    if row.speaker == "tool" and not full and len(text) > _LONGEST_TOOL_TEXT:
+        text = f"{text[:_LONGEST_TOOL_TEXT]}… ({len(text)} characters)"
+    dim = "dim" if row.speaker in ("tool", "system") else ""
+    styles = {"user": "cyan", "agent": "bold"}
+    said: list[list[str | Text]] = [
+        [styled(row.speaker, styles.get(row.speaker, "dim")), styled(text or "(nothing)", dim)]
+    ]
+    return said + [["", _mark(criterion, row)] for criterion in row.marks]
+
+
+def _mark(criterion: CriterionView, row: Row) -> Text:
+    """A verdict under the words it rests on; a call need not be repeated."""
+    quoted = "" if row.speaker == "tool" and criterion.by_check else f": {_quoted(criterion)}"
+    return styled(f"{STATE_MARKS[criterion.state]} {one_line(criterion.rule)}{quoted}", STYLES[criterion.state])
+
+
+def _quoted(criterion: CriterionView) -> str:
+    evidence = one_line(criterion.evidence, 300)
+    return evidence if criterion.by_check else f"“{evidence}”"
+
+
+def _scored(turn: TurnView) -> list[list[str | Text]]:
+    metrics = turn.metrics
+    if metrics is None:
+        return []
+    scores = {
+        "quality": metrics.response_quality,
+        "hallucination risk": metrics.hallucination_risk,
+        "tone": metrics.tone_appropriateness,
+        "accuracy": metrics.factual_accuracy,
+    }
+    told = " · ".join(f"{name} {value:.2f}" for name, value in scores.items() if value is not None)
+    text = "\n".join(part for part in (told, one_line(metrics.judge_reason, 400)) if part)
+    return [[styled("judge", "dim"), styled(text or "not scored", "dim")]]
+
+
+def _verdict_row(criterion: CriterionView) -> list[str | Text]:
+    style = STYLES[criterion.state]
+    shown = {"pass": "held", "fail": "broken", "unknown": "not audited"}[criterion.state]
+    by = "check" if criterion.by_check else "judge"
+    if criterion.state == "unknown":
+        why = criterion.refused or "nobody looked"
+    elif criterion.evidence:
+        place = f" (turn {criterion.turn})" if criterion.turn else ""
+        missing = ", which nobody said" if criterion.unverified else ""
+        why = f"{by}: {_quoted(criterion)}{place}{missing}"
+    else:
+        why = f"{by}: never happened"
+    text = f"{one_line(criterion.rule)}\n{one_line(why, 400)}"
+    return [styled(f"{STATE_MARKS[criterion.state]} {shown}", style), text]

@@ -21,6 +21,7 @@ from evaluatorq.model.usage import NO_USAGE, Usage
 
 Verdict = Literal["passed", "failed", "unknown", "errored"]
 State = Literal["pass", "fail", "unknown"]
+_GOAL_UNKNOWN, _PASSED = 5, 7
 VERDICTS: tuple[Verdict, ...] = ("passed", "failed", "unknown", "errored")
 
 
@@ -111,6 +112,7 @@ class ConversationLine:
     why: str
     quote: str
     quote_turn: int | None
+    by_check: bool
     ended: str
     fault: str | None
     turns: int
@@ -239,9 +241,8 @@ def ending_of(result: SimulationResult) -> str:
     return words[result.ended_by or result.terminated_by.value]
 
 
-def line_of(result: SimulationResult, index: int) -> ConversationLine:
-    """The conversation as one line; ``index`` counts from 0."""
-    criteria = criteria_of(result)
+def line_of(result: SimulationResult, index: int, criteria: list[CriterionView]) -> ConversationLine:
+    """The conversation as one line; ``index`` counts from 0, ``criteria`` are those of the result."""
     verdict = _verdict(result, criteria)
     deciding = _deciding(criteria) if verdict == "failed" else None
     score = result.goal_completion_score
@@ -253,6 +254,7 @@ def line_of(result: SimulationResult, index: int) -> ConversationLine:
         why=_why(result, verdict, deciding, criteria),
         quote=deciding.evidence if deciding else "",
         quote_turn=deciding.turn if deciding else None,
+        by_check=deciding is not None and deciding.by_check,
         ended=ending_of(result),
         fault=result.failed_component if result.errored else None,
         turns=result.turn_count,
@@ -267,14 +269,14 @@ def _deciding(criteria: list[CriterionView]) -> CriterionView | None:
 
 
 def _severity(verdict: Verdict, deciding: CriterionView | None, result: SimulationResult) -> int:
-    """Smaller is worse: prohibited acts, missing acts, missed goals, the agent's faults, others' faults, unknowns."""
+    """Smaller is worse: prohibited acts, missing acts, missed goals, the agent's faults, others', unknown goals."""
     if verdict == "failed":
         if deciding is None:
             return 2
         return 0 if deciding.type == "must_not_happen" else 1
     if verdict == "errored":
         return 3 if result.failed_component == "target" else 4
-    return 5 if verdict == "unknown" else 6
+    return {"unknown": _GOAL_UNKNOWN + (goal_of(result) is not None)}.get(verdict, _PASSED)
 
 
 def _why(
@@ -290,9 +292,9 @@ def _why(
     if verdict == "failed":
         return f"goal not achieved: {result.reason}"
     open_criteria = [criterion.description for criterion in criteria if criterion.state == "unknown"]
-    parts = ["the goal was not decided"] if goal_of(result) is None else []
+    parts = ["nobody could decide the goal"] if goal_of(result) is None else []
     parts += [f"not audited: {'; '.join(open_criteria)}"] if open_criteria else []
-    return "; ".join(parts)
+    return f"nothing broken; {'; '.join(parts)}"
 
 
 # ---------------------------------------------------------------- many conversations
@@ -300,7 +302,7 @@ def _why(
 
 @dataclass(slots=True)
 class Summary:
-    """A run so far. ``lines`` are in the order of ``add``."""
+    """A run so far. ``lines`` are in the order of ``add``, which need not be that of the datapoints."""
 
     lines: list[ConversationLine] = field(default_factory=list)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
@@ -324,14 +326,15 @@ class Summary:
 
     def add(self, result: SimulationResult) -> ConversationLine:
         """Counts one more conversation and returns its line."""
-        line = line_of(result, len(self.lines))
+        criteria = criteria_of(result)
+        line = line_of(result, len(self.lines) if result.row is None else result.row, criteria)
         self.lines.append(line)
         self.verdicts[line.verdict] += 1
         if line.verdict == "errored":
             self.faults[line.fault or "not recorded"] += 1
         self.agent = self.agent.plus(outcome_of(line.verdict, line.fault))
         self.goal = self.goal.plus(goal_of(result))
-        for criterion in criteria_of(result):
+        for criterion in criteria:
             self._count(line.scenario, criterion)
         self._spend(result)
         return line
@@ -364,10 +367,13 @@ class Summary:
         return Rate(sum(r.yes for r in rates), sum(r.no for r in rates), sum(r.unknown for r in rates))
 
     def findings(self, most: int = 5) -> list[Finding]:
-        """What a reader should look at first, worst first; conversations that tell the same are one finding."""
+        """What a reader should look at first, worst first; conversations that tell the same are one finding.
+
+        Criteria that nobody audited are no finding: reading the conversation is not what they need.
+        """
         found: dict[tuple[str, ...], list[ConversationLine]] = {}
-        for line in sorted(self.lines, key=lambda line: line.severity):
-            if line.verdict != "passed":
+        for line in sorted(self.lines, key=lambda line: (line.severity, line.index)):
+            if line.severity[0] <= _GOAL_UNKNOWN:
                 scenario = "" if line.verdict == "errored" else line.scenario
                 found.setdefault((line.verdict, scenario, line.why), []).append(line)
         return [Finding(lines[0], tuple(line.index for line in lines[1:])) for lines in found.values()][:most]

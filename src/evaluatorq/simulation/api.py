@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Unpack
 
@@ -74,7 +74,7 @@ async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = ()
 
 
 async def resume_simulation(
-    reference: str, *, sinks: Sequence[Sink] = (), overrides: SimulationOptions | None = None, keep: bool = False
+    reference: str, *, sinks: Sequence[Sink] = (), overrides: Mapping[str, object] | None = None, keep: bool = False
 ) -> RunOutcome:
     """Goes on with an unfinished run: only what is missing is asked. ``overrides`` replace options of the first start.
 
@@ -89,7 +89,7 @@ async def resume_simulation(
     return outcome
 
 
-def resumed_config(plan: RunPlan, overrides: SimulationOptions) -> SimulationConfig:
+def resumed_config(plan: RunPlan, overrides: Mapping[str, object]) -> SimulationConfig:
     """The options that a run was started with, its datapoints fixed by the plan."""
     recorded: dict[str, object] = {**plan.config, **overrides, "datapoints": plan.datapoints}
     for name in ("input", "previous_run"):

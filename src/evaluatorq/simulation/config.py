@@ -226,6 +226,13 @@ class SimulationConfig(Strict):
             faults = "; ".join(_sentence(detail, tuple(cls.model_fields)) for detail in error.errors())
             raise ConfigError(f"{where}: {faults}" if where else faults) from None
 
+    @classmethod
+    def refuse_unknown(cls, options: Mapping[str, object], *, where: str) -> None:
+        """``ConfigError`` with ``where`` and the nearest name for the first key that is no option."""
+        for name in options:
+            if name not in cls.model_fields and name not in ALIASES:
+                raise ConfigError(f"{where}: {_unknown(str(name), tuple(cls.model_fields))}")
+
     @property
     def uses_bundled_cases(self) -> bool:
         """No cases were given, so the bundled personas meet the bundled scenarios (offline only)."""
@@ -303,12 +310,16 @@ def _sentence(detail: ErrorDetails, names: tuple[str, ...]) -> str:
     """One fault: where, what, and what would be right."""
     path = ".".join(str(part) for part in detail["loc"] if part not in ("case", "path"))
     if detail["type"] == "extra_forbidden":
-        near = get_close_matches(path, (*names, *ALIASES), n=1) if len(detail["loc"]) == 1 else ()
-        return f"{path}: unknown option, extra keys are not permitted" + (f"; did you mean {near[0]}?" if near else "")
+        return _unknown(path, names if len(detail["loc"]) == 1 else ())
     if detail["type"] == "value_error":
         reason = str(detail.get("ctx", {}).get("error", detail["msg"]))
         return f"{path} {reason}" if path and reason.startswith(("is ", "must ", "names ")) else reason
     return f"{path}: {detail['msg'][:1].lower()}{detail['msg'][1:]} (got {detail['input']!r})"
+
+
+def _unknown(path: str, names: tuple[str, ...]) -> str:
+    near = get_close_matches(path, (*names, *ALIASES), n=1) if names else ()
+    return f"{path}: unknown option, extra keys are not permitted" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _recorded(value: object) -> JsonValue:

@@ -79,6 +79,15 @@ def _not_a_run(path: Path, text: bytes, error: ValueError) -> ReplayError:
     return ReplayError(f"{path} is not a simulation run: {' '.join(part.strip() for part in first)}")
 
 
+def read_header(path: Path) -> SimulationRun:
+    """A saved run without its results and datapoints, which are not held in memory."""
+    head = _head(path)
+    try:
+        return SimulationRun.model_validate({**head, "results": [], "datapoints": None})
+    except ValueError as error:
+        raise _not_a_run(path, json.dumps(head).encode(), error) from error
+
+
 def iter_results(path: Path) -> Iterator[SimulationResult]:
     """The results of a saved run one at a time; memory holds one of them when the file is written by us."""
     yielded = False
@@ -323,4 +332,6 @@ def _newest(folder: Path) -> str:
     return f"the newest are {', '.join(path.name for path in files)}" if files else f"there are none in {folder}"
 
 
-__all__ = ["RunListing", "find_journal", "find_run", "iter_results", "list_runs", "read_run", "run_parts", "save_run"]
+__all__ = [
+    "RunListing", "find_journal", "find_run", "iter_results", "list_runs", "read_header", "read_run", "run_parts", "save_run",
+]  # fmt: skip

@@ -1,0 +1,140 @@
+"""Finds the command that was asked for, imports only that one, and turns what it raises into one line and a code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Protocol
+
+from evaluatorq import __version__
+from evaluatorq.cli.console import prepare_streams, say
+from evaluatorq.cli.parsing import Parser
+from evaluatorq.errors import CaseError, ConfigError, EvaluatorqError, MissingLLMCredentialsError, RunNotFound
+
+OK, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
+
+
+class CommandModule(Protocol):
+    """What a command's module offers."""
+
+    def configure(self, parser: Parser) -> None:
+        """Adds the command's options."""
+        ...
+
+    def run(self, args: Namespace) -> int:
+        """Does it and returns the exit code."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: one line of help, and the module that is imported when it is called."""
+
+    about: str
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Commands under one word."""
+
+    about: str
+    commands: Mapping[str, Command | Group]
+
+
+SIM = Group(
+    "Simulate conversations and look at them.",
+    {
+        "simulate": Command("Let simulated users talk to an agent and judge what it did.", "simulate"),
+        "resume": Command("Go on with a run that was stopped.", "resume"),
+        "runs": Command("List saved, running and interrupted runs.", "runs"),
+        "show": Command("Show a run, or one conversation with its verdicts.", "show"),
+        "validate": Command("Check case files and say what would be run.", "validate"),
+        "schema": Command("Print the JSON schema of the options or of a saved run.", "schema"),
+    },
+)
+ROOT = Group(
+    "Simulated users talk to your agent; every verdict shows its evidence.",
+    {"sim": SIM, "init": Command("Write a working folder: cases, settings and an agent to change.", "init")},
+)
+
+
+def run(words: Sequence[str] | None = None) -> int:
+    """Runs the command that ``words`` name (``sys.argv`` without its first unless given)."""
+    prepare_streams()
+    try:
+        code = _dispatch("evaluatorq", ROOT, list(sys.argv[1:] if words is None else words))
+        sys.stdout.flush()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else OK
+    except BrokenPipeError:
+        # What is left in the buffer has no reader; the interpreter must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  the last line of defence
+        return _told(error)
+    return code
+
+
+def _told(error: BaseException) -> int:
+    """Says in one line what went wrong and returns the exit code for it."""
+    if os.environ.get("EQ_DEBUG") == "1":
+        traceback.print_exc()
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    match error:
+        case KeyboardInterrupt():
+            line, code = "Interrupted.", INTERRUPTED
+        case ConfigError() | CaseError() | RunNotFound() | MissingLLMCredentialsError():
+            line, code = f"Error: {error}{notes}", USAGE
+        case EvaluatorqError() | OSError():
+            line, code = f"Error: {error}{notes}", FAILED
+        case _:
+            line = f"Error: {type(error).__name__}: {error} (a fault of evaluatorq; EQ_DEBUG=1 shows where)"
+            code = FAILED
+    say(" ".join(line.split()))
+    return code
+
+
+def _dispatch(prog: str, group: Group, words: list[str]) -> int:
+    name = words[0] if words else ""
+    entry = group.commands.get(name)
+    match entry:
+        case Group():
+            return _dispatch(f"{prog} {name}", entry, words[1:])
+        case Command():
+            return _call(f"{prog} {name}", entry, words[1:])
+    if name and not name.startswith("-"):
+        near = get_close_matches(name, group.commands, n=1)
+        raise ConfigError(f"no such command: {prog} {name}; " + (f"did you mean {near[0]}?" if near else _names(group)))
+    parser = _group_parser(prog, group)
+    parser.parse_words(words)
+    parser.print_help()
+    return OK if not words else USAGE
+
+
+def _names(group: Group) -> str:
+    return f"there is {', '.join(group.commands)}"
+
+
+def _call(prog: str, command: Command, words: list[str]) -> int:
+    module: CommandModule = importlib.import_module(f"evaluatorq.cli.{command.module}")
+    parser = Parser(prog, command.about)
+    module.configure(parser)
+    return module.run(parser.parse_words(words))
+
+
+def _group_parser(prog: str, group: Group) -> Parser:
+    width = max(map(len, group.commands)) + 2
+    lines = [f"  {name:<{width}}{entry.about}" for name, entry in group.commands.items()]
+    epilog = "\n".join(["commands:", *lines, "", f"Each of them has --help: {prog} COMMAND --help"])
+    parser = Parser(prog, group.about, epilog)
+    parser.usage = f"{prog} COMMAND [OPTION ...]"
+    if group is ROOT:
+        parser.add_argument("--version", action="version", version=f"evaluatorq {__version__}")
+    return parser

@@ -1,0 +1,110 @@
+"""Carries a run out for a command: watches it, survives Ctrl-C, reports it, and turns its outcome into an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evaluatorq.cli.console import emit_file, has_color, say, width_of
+from evaluatorq.cli.live import Confirm, watched
+from evaluatorq.cli.parsing import Parser
+from evaluatorq.ports import Sink
+from evaluatorq.reports.progress import Progress
+from evaluatorq.reports.terminal import About, render_summary
+from evaluatorq.run.outcome import RunOutcome
+
+OK, FAILED, INTERRUPTED = 0, 1, 130
+Start = Callable[[Sequence[Sink]], Awaitable[RunOutcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How much is said, and what the exit code counts. ``scratch`` is a run file that is only there to be printed."""
+
+    quiet: bool = False
+    verbose: int = 0
+    json: bool = False
+    confirm: Confirm | None = None
+    dead_rows_fail: bool = True
+    journal: bool = True
+    scratch: Path | None = None
+
+
+def add_manner(parser: Parser) -> None:
+    """The options that every command that runs conversations has."""
+    group = parser.add_argument_group("On the terminal")
+    group.add_argument("--json", action="store_true", default=False, help="print the run as one JSON document")
+    group.add_argument(
+        "-v", "--verbose", action="count", default=0, help="say each conversation; twice: also each failed call"
+    )
+    group.add_argument("-q", "--quiet", action="store_true", default=False, help="say nothing but errors")
+
+
+def manner_of(args: argparse.Namespace) -> Manner:
+    """The manner that the options ask for."""
+    return Manner(quiet=args.quiet, verbose=args.verbose, json=args.json)
+
+
+def carry_out(start: Start, manner: Manner) -> int:
+    """Runs ``start`` to its end and returns the exit code."""
+    import anyio  # noqa: PLC0415  only commands that run something
+
+    with watched(quiet=manner.quiet, verbose=manner.verbose, confirm=manner.confirm) as progress:
+
+        async def run() -> RunOutcome:
+            return await start([progress])
+
+        try:
+            outcome = anyio.run(run)
+        except KeyboardInterrupt:
+            outcome = None
+    if outcome is None:
+        return _stopped("Interrupted.", INTERRUPTED, progress, manner)
+    if outcome.interrupted:
+        return _stopped(f"Stopped by {outcome.stopped_by}.", FAILED, progress, manner)
+    if not manner.quiet:
+        _summarise(progress, _about(progress, outcome, manner))
+    if manner.json and outcome.path is not None:
+        emit_file(outcome.path)
+    return FAILED if outcome.dropped and manner.dead_rows_fail else OK
+
+
+def _stopped(what: str, code: int, progress: Progress, manner: Manner) -> int:
+    plan = progress.plan
+    if plan is None:
+        say(f"{what} Nothing was started.")
+        return code
+    if progress.done and not manner.quiet:
+        _summarise(progress, About.plan(plan))
+    done = f"{progress.done} of {progress.total} conversations are finished"
+    if manner.journal:
+        say(f"{what} {done} and kept. Go on with: evaluatorq sim resume {plan.run_id}")
+    else:
+        say(f"{what} {done}; there is no journal, so they are lost.")
+    return code
+
+
+def _summarise(progress: Progress, about: About) -> None:
+    say("\n" + render_summary(progress.summary, about, width=width_of(sys.stderr), color=has_color(sys.stderr)))
+
+
+def _about(progress: Progress, outcome: RunOutcome, manner: Manner) -> About:
+    about = About.plan(progress.plan) if progress.plan else About(outcome.run_name, outcome.run_id)
+    about = replace(about, duration_s=outcome.header.duration_s if outcome.header else None)
+    if outcome.path is None or manner.scratch is not None:
+        return about
+    findings = progress.summary.findings(1)
+    reference = outcome.run_id[:8]
+    steps = (
+        (f"evaluatorq sim show {reference} {findings[0].line.index if findings else 0}", "reads that conversation"),
+        (f"evaluatorq sim show {reference}", "lists them all"),
+    )
+    return replace(about, saved=str(_from_here(outcome.path)), next_steps=steps)
+
+
+def _from_here(path: Path) -> Path:
+    """The path relative to the working folder where it is below: shorter to read and to type."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,0 +1,57 @@
+"""What goes where: results to standard output, everything said to a person to standard error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO
+
+NARROWEST, WIDEST = 60, 110
+
+
+def prepare_streams() -> None:
+    """Characters that a stream's encoding lacks are written out instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def say(text: str) -> None:
+    """Tells a person; a reader who has gone does not stop the work."""
+    try:
+        sys.stderr.write(text if text.endswith("\n") else text + "\n")
+        sys.stderr.flush()
+    except (BrokenPipeError, ValueError):
+        pass
+
+
+def emit(text: str) -> None:
+    """Writes a result."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def emit_file(path: Path) -> None:
+    """Copies a file to standard output without holding it."""
+    sys.stdout.flush()
+    with path.open("rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def width_of(stream: TextIO) -> int:
+    """Columns to draw in: the terminal's within reason, 80 in a log."""
+    columns = shutil.get_terminal_size((80, 24)).columns if stream.isatty() or "COLUMNS" in os.environ else 80
+    return min(max(columns, NARROWEST), WIDEST)
+
+
+def is_lively(stream: TextIO) -> bool:
+    """The stream is a terminal that understands control sequences."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def has_color(stream: TextIO) -> bool:
+    """Colour is wanted: a terminal, and NO_COLOR is not set."""
+    return is_lively(stream) and not os.environ.get("NO_COLOR")

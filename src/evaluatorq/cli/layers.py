@@ -1,0 +1,136 @@
+"""Where a command's options come from: flags, then ``--config``, then ``.evaluatorq/config.toml``, then defaults.
+
+A higher layer that names an input or a target displaces the lower layer's, and so does naming a model where the lower
+layer says offline: the two could not stand together, and the user typed the later one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from evaluatorq.errors import ConfigError
+from evaluatorq.simulation.config import INPUTS, TARGETS, SimulationConfig, canonical
+from evaluatorq.store.paths import store_dir
+
+TABLE = "simulate"
+PATHS = ("personas", "scenarios", "input", "report_path", "results")
+_CASES = ("personas", "scenarios")
+_MODELS = ("sim_model", "judge_model")
+
+
+def config_of(flags: Mapping[str, object], config: str | None, defaults: Mapping[str, object]) -> SimulationConfig:
+    """The config that a command runs with."""
+    options = dict(defaults)
+    for layer in (project_layer(), file_layer(config) if config else {}, flag_layer(flags)):
+        options = merged(options, layer)
+    return SimulationConfig.parse(options)
+
+
+def merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+    """One layer over another."""
+    displaced = {name for given in above for name in _rivals(given)} - set(above)
+    kept = {name: value for name, value in below.items() if name not in displaced}
+    llm = [layer["llm_config"] for layer in (below, above) if isinstance(layer.get("llm_config"), Mapping)]
+    both = {**kept, **above}
+    if len(llm) == 2:
+        both["llm_config"] = {key: value for layer in llm if isinstance(layer, Mapping) for key, value in layer.items()}
+    return both
+
+
+def _rivals(name: str) -> tuple[str, ...]:
+    """The options that cannot stand beside ``name``."""
+    if name in _CASES:
+        return tuple(other for other in INPUTS if other not in _CASES)
+    if name in INPUTS:
+        return tuple(other for other in INPUTS if other != name)
+    if name in TARGETS:
+        return tuple(other for other in TARGETS if other != name)
+    return ("offline",) if name in _MODELS else _MODELS if name == "offline" else ()
+
+
+# ---------------------------------------------------------------- the layers
+
+
+def flag_layer(flags: Mapping[str, object]) -> dict[str, object]:
+    """Flags, with JSON read where a field is a record."""
+    layer = canonical(flags)
+    if isinstance(layer.get("llm_config"), str):
+        layer["llm_config"] = _json(str(layer["llm_config"]), "--llm-config")
+    return layer
+
+
+def file_layer(source: str) -> dict[str, object]:
+    """``--config``: JSON text, a file (JSON, TOML or YAML by its ending), or ``-`` for JSON on standard input."""
+    if source == "-":
+        return _checked(_json(sys.stdin.read(), "--config -"), "--config -")
+    if source.lstrip().startswith("{"):
+        return _checked(_json(source, "--config"), "--config")
+    path = Path(source)
+    text = _read(path, "--config")
+    if path.suffix == ".toml":
+        return _checked(_table(text, path), str(path))
+    if path.suffix in (".yaml", ".yml"):
+        import yaml  # noqa: PLC0415  only for this ending
+
+        try:
+            return _checked(yaml.safe_load(text), str(path))
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    return _checked(_json(text, str(path)), str(path))
+
+
+def project_layer() -> dict[str, object]:
+    """The project's defaults; paths in it are relative to the folder that holds the store."""
+    path = store_dir() / "config.toml"
+    if not path.is_file():
+        return {}
+    layer = _checked(_table(_read(path, "project defaults"), path), str(path))
+    base = path.parent.parent
+    for name in PATHS:
+        if name in layer:
+            layer[name] = _based(layer[name], base)
+    return layer
+
+
+def _based(value: object, base: Path) -> object:
+    if isinstance(value, str):
+        return str(base / value)
+    return [_based(item, base) for item in value] if isinstance(value, list) else value
+
+
+def _table(text: str, path: Path) -> object:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+    stray = sorted(set(document) - {TABLE})
+    if stray:
+        raise ConfigError(f"{path}: {stray[0]}: unknown key; options stand in the table [{TABLE}]")
+    return document.get(TABLE, {})
+
+
+def _read(path: Path, what: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"{what}: cannot read {path}: {reason}") from None
+
+
+def _json(text: str, where: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{where} is not JSON: {error}") from None
+
+
+def _checked(options: object, where: str) -> dict[str, object]:
+    """The layer under first names, with unknown keys refused here, where the file is known."""
+    if not isinstance(options, dict):
+        raise ConfigError(f"{where} is no table of options")
+    SimulationConfig.refuse_unknown(options, where=where)
+    return canonical(options)

@@ -1,0 +1,43 @@
+"""``sim schema``: the JSON schema of what goes in or of what comes out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from evaluatorq.cli.console import emit
+from evaluatorq.cli.parsing import Parser
+
+PYTHON_ONLY = ("user_simulator", "judge", "scoring")
+
+
+def configure(parser: Parser) -> None:
+    """The options of ``sim schema``."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--input", dest="output", action="store_false", help="the options of --config (the default)")
+    which.add_argument("--output", dest="output", action="store_true", default=False, help="a saved run")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the schema."""
+    emit(json.dumps(_run_schema() if args.output else _config_schema(), indent=2))
+    return 0
+
+
+def _run_schema() -> dict[str, object]:
+    from evaluatorq.model.runs import SimulationRun  # noqa: PLC0415  one of the two is needed
+
+    return SimulationRun.model_json_schema(mode="serialization")
+
+
+def _config_schema() -> dict[str, object]:
+    from evaluatorq.simulation.config import SimulationConfig  # noqa: PLC0415
+
+    schema: dict[str, object] = SimulationConfig.model_json_schema()
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        for name in PYTHON_ONLY:
+            properties.pop(name)
+        for name in ("target", "environment"):
+            properties[name] = {**properties[name], "type": ["string", "null"]}
+    return schema

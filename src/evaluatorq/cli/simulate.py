@@ -1,0 +1,86 @@
+"""``sim simulate``: the options of ``SimulationConfig`` as flags, then a run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from evaluatorq.cli.carry import Manner, add_manner, carry_out, manner_of
+from evaluatorq.cli.layers import config_of
+from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
+from evaluatorq.errors import ConfigError, SimulationCancelledError
+from evaluatorq.model.runs import RunPlan
+from evaluatorq.ports import Sink
+from evaluatorq.run.outcome import RunOutcome
+from evaluatorq.simulation.config import SimulationConfig
+
+DEFAULTS: dict[str, object] = {"save": True}
+
+
+def configure(parser: Parser) -> None:
+    """The options of ``sim simulate``."""
+    parser.epilog = "Options come from flags, then --config, then .evaluatorq/config.toml, then the defaults."
+    add_config_flags(parser, DEFAULTS)
+    group = parser.add_argument_group("Settings")
+    group.add_argument("--config", metavar="PATH|JSON|-", default=None, help="options from a file, as JSON, or stdin")
+    group.add_argument("--force", action="store_true", default=False, help="replace --results and --report files")
+    group.add_argument("-y", "--yes", action="store_true", default=False, help="do not ask before models are called")
+    add_manner(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the simulation and returns the exit code."""
+    config = config_of(given_config(args), args.config, DEFAULTS)
+    if not args.force:
+        refuse_existing(config.results, config.report_path)
+    manner = replace(
+        manner_of(args),
+        confirm=None if args.yes or args.json or not _asks_models(config) else confirm,
+        dead_rows_fail=config.raise_on_execution_failure,
+        journal=config.journal,
+    )
+    with _printable(config, manner) as (carried, how):
+        return carry_out(lambda sinks: _start(carried, sinks), how)
+
+
+async def _start(config: SimulationConfig, sinks: Sequence[Sink]) -> RunOutcome:
+    from evaluatorq.simulation.api import run_simulation  # noqa: PLC0415  not needed to refuse bad options
+
+    return await run_simulation(config, sinks=sinks)
+
+
+def refuse_existing(*paths: Path | None) -> None:
+    """A file that is there is not written over by accident."""
+    for path in paths:
+        if path is not None and path.is_file():
+            raise ConfigError(f"{path} exists; choose another name, or replace it with --force")
+
+
+def _asks_models(config: SimulationConfig) -> bool:
+    return not config.offline or config.openai_model is not None
+
+
+def confirm(plan: RunPlan) -> None:
+    """Asks before models are paid for; only where somebody can answer."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    sys.stderr.write("This asks models, which may cost money. Start? [Y/n] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("", "y", "yes"):
+        raise SimulationCancelledError(f"not started: {len(plan.datapoints)} conversations were declined")
+
+
+@contextmanager
+def _printable(config: SimulationConfig, manner: Manner) -> Iterator[tuple[SimulationConfig, Manner]]:
+    """A run that is to be printed but kept nowhere is written to a temporary file for as long as it takes."""
+    if not manner.json or config.save or config.report_path is not None:
+        yield config, manner
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder) / "run.json"
+        yield config.model_copy(update={"report_path": scratch}), replace(manner, scratch=scratch)

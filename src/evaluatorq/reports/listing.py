@@ -1,0 +1,63 @@
+"""A table of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from evaluatorq.reports.terminal import Page, columns, styled
+from evaluatorq.reports.text import one_line
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+STATUS_STYLES = {"completed": "green", "running": "cyan", "interrupted": "yellow", "cancelled": "yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """One run of a listing; ``count`` conversations of ``total`` are done, ``None`` where nobody knows."""
+
+    name: str
+    run_id: str | None
+    created_at: str | None
+    status: str
+    mode: str | None
+    target: str | None
+    count: int | None
+    total: int | None
+    scores: Mapping[str, float]
+    file: str | None
+
+
+def render_listing(runs: Sequence[ListedRun], *, width: int = 80, color: bool = False, full: bool = False) -> str:
+    """The runs as a table; ``full`` adds ids and whole paths, each on a line of its own."""
+    page = Page(width, color)
+    names = ("Name", "Date", "Status", "Mode", "Target", "N", "Scores")
+    table = [[styled(name, "bold") for name in names], *(_row(run, full=full) for run in runs)]
+    page.add(columns(table, indent=0))
+    for run in runs:
+        where = run.file or "(no file yet)"
+        short = one_line(where if full else PurePath(where).name)
+        page.add(f"{(run.run_id or '')[: None if full else 12]:<12}  {short}")
+    return page.text()
+
+
+def _row(run: ListedRun, *, full: bool) -> list[Text]:
+    return [
+        styled(one_line(run.name, None if full else 24)),
+        styled((run.created_at or "")[:16].replace("T", " ")),
+        styled(run.status, STATUS_STYLES.get(run.status, "red")),
+        styled(run.mode or ""),
+        styled(run.target or ""),
+        styled(_count(run)),
+        styled(", ".join(f"{one_line(name)} {value:.2f}" for name, value in run.scores.items())),
+    ]
+
+
+def _count(run: ListedRun) -> str:
+    if run.count is None:
+        return ""
+    return str(run.count) if run.total in (None, run.count) else f"{run.count}/{run.total}"
