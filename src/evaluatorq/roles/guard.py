@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 BreachKind = Literal["speaks_as_agent", "leaves_the_role", "restarts", "reveals", "endless_goodbyes"]
 
@@ -63,57 +63,93 @@ _YOURS = (
 )
 _STARTS = r"(?:^|[.!?]\s+)(?:(?:good|great) news[,!:]? )?"
 
+
+class _Wording(NamedTuple):
+    """A plain text that every match contains, which is quick to look for, and the pattern; both in lower case."""
+
+    needle: str
+    pattern: str
+
+
 _AGENT = (
-    r"\A\W*(?:(?:support |service |customer service )?(?:agent|assistant|representative))\W{0,2}:",
-    r"\bhow (?:can|may|could) i (?:help|assist) you\b",
-    r"\bi(?:'m| am| would be|'d be) (?:happy|glad|here|more than happy) to (?:help|assist) you\b",
-    r"\b(?:thank you|thanks) for (?:contacting|choosing|shopping with|calling our|calling us|reaching out to us)\b",
-    r"\banything else (?:that )?(?:i|we) (?:can|could|may) (?:help|assist|do for) you\b",
-    (
+    _Wording(":", r"\A\W{0,8}(?:(?:support |service |customer service )?(?:agent|assistant|representative))\W{0,2}:"),
+    _Wording("how ", r"\bhow (?:can|may|could) i (?:help|assist) you\b"),
+    _Wording(" to ", r"\bi(?:'m| am| would be|'d be) (?:happy|glad|here|more than happy) to (?:help|assist) you\b"),
+    _Wording(
+        "thank",
+        r"\b(?:thank you|thanks) for (?:contacting|choosing|shopping with|calling our|calling us|reaching out to us)\b",
+    ),
+    _Wording("anything else", r"\banything else (?:that )?(?:i|we) (?:can|could|may) (?:help|assist|do for) you\b"),
+    _Wording(
+        " your ",
         r"\b(?:i|we)(?:'ve| have|'ll| will)(?: now| just| already| go ahead and)? (?:process|issue|initiate|approve|"
-        rf"refund|escalate|arrange|update|cancel|look up)(?:d|ed|led)? {_YOURS}"
+        rf"refund|escalate|arrange|update|cancel|look up)(?:d|ed|led)? {_YOURS}",
     ),
-    rf"\blet me (?:quickly |just )?(?:check|pull up|look up|look into|verify|process|review) {_YOURS}",
-    (
+    _Wording(
+        "let me ", rf"\blet me (?:quickly |just )?(?:check|pull up|look up|look into|verify|process|review) {_YOURS}"
+    ),
+    _Wording(
+        " your ",
         r"\b(?:can|could|may) (?:i|you)(?: please)? (?:have|get|provide|share|confirm|give)(?: me| us)?(?: with)? your "
-        r"(?:order number|account number|date of birth|booking reference|order id|customer number)\b"
+        r"(?:order number|account number|date of birth|booking reference|order id|customer number)\b",
     ),
-    r"\bwe (?:sincerely |deeply |truly )?apologi[sz]e for\b|\binconvenience this (?:may have|has) caused you\b",
-    r"\bas (?:an?|your) (?:customer |support |service |virtual )*(?:agent|assistant|representative),? i\b",
-    r"\b(?:dear|valued) customer\b",
-    r"\bi (?:completely |totally )?understand (?:your frustration|how frustrating (?:this|that|it) must be for you)\b",
-    (
+    _Wording("we ", r"\bwe (?:sincerely |deeply |truly )?apologi[sz]e for\b"),
+    _Wording("inconvenience", r"\binconvenience this (?:may have|has) caused you\b"),
+    _Wording(
+        " i", r"\bas (?:an?|your) (?:customer |support |service |virtual )*(?:agent|assistant|representative),? i\b"
+    ),
+    _Wording("customer", r"\b(?:dear|valued) customer\b"),
+    _Wording(
+        "understand",
+        r"\bi (?:completely |totally )?understand (?:your frustration|how frustrating (?:this|that|it) must be for)\b",
+    ),
+    _Wording(
+        "your ",
         rf"{_STARTS}your (?:\w+ )?(?:refund|return|replacement|request|ticket|claim|order) (?:has been|was) "
-        r"(?:processed|approved|issued|submitted|escalated|cancelled|canceled)\b"
+        r"(?:processed|approved|issued|submitted|escalated|cancelled|canceled)\b",
     ),
-    rf"{_STARTS}(?:our|per our) (?:\w+ )?policy (?:allows|does not allow|doesn't allow|states)\b",
+    _Wording("policy", rf"{_STARTS}(?:our|per our) (?:\w+ )?policy (?:allows|does not allow|doesn't allow|states)\b"),
 )
 _OUT_OF_ROLE = (
-    r"\bas an? (?:ai(?: language model| assistant)?|(?:large )?language model),? i\b",
-    (
+    _Wording(" i", r"\bas an? (?:ai(?: language model| assistant)?|(?:large )?language model),? i\b"),
+    _Wording(
+        "i",
         r"\bi(?:'m| am) (?:just |only |actually )?an? (?:ai(?: language model| assistant)?|(?:large )?language model|"
-        r"simulated (?:user|customer))(?=\s*(?:[.,;!?]|and\b|so\b|playing\b|$))"
+        r"simulated (?:user|customer))(?=\s*(?:[.,;!?]|and\b|so\b|playing\b|$))",
     ),
-    r"\bmy (?:system prompt|assigned (?:role|goal|persona)|persona (?:is|as|would|has|says|wants))\b",
-    (
-        r"\b(?:according to|based on|following|as per|consistent with) "
-        r"(?:my (?:persona|prompt|scenario)|the (?:persona|scenario|system prompt))\b"
+    _Wording("my ", r"\bmy (?:system prompt|assigned (?:role|goal|persona)|persona (?:is|as|would|has|says|wants))\b"),
+    _Wording(
+        "my ",
+        r"\b(?:according to|based on|following|as per|consistent with) my (?:persona|prompt|scenario)\b",
     ),
-    r"\bmy instructions (?:are to|require me to|tell me to)\b",
-    (
+    _Wording(
+        "the ",
+        r"\b(?:according to|based on|following|as per|consistent with) the (?:persona|scenario|system prompt)\b",
+    ),
+    _Wording("instructions", r"\bmy instructions (?:are to|require me to|tell me to)\b"),
+    _Wording(
+        " to ",
         r"\bi(?: was|'m| am|'ve been| have been) (?:told|instructed|asked|supposed|meant) to (?:act (?:as|like)|"
-        r"play the (?:role|part|user|customer)|pretend to be|simulate an? (?:user|customer)|stay in character)\b"
+        r"play the (?:role|part|user|customer)|pretend to be|simulate an? (?:user|customer)|stay in character)\b",
     ),
-    r"\bi(?:'m| am) (?:simulating|role-?playing|playing the (?:role|part))\b",
-    r"\bin this (?:role-?play|simulation|simulated conversation|test scenario),? (?:i|my)\b",
-    r"\b(?:simulated (?:user|customer)|user persona)\b",
-    r"\bi(?:'ll|'m| am| will| must| should| have to| need to) (?:stay|remain|keep|break)(?:ing)? (?:in )?character\b",
-    r"\bend_conversation\b|#{2,}\s*stop\b|\[(?:stop|end|end of conversation)\]|</?(?:scenario|persona)_\w+>",
-    (
-        r"\A\W*(?:sure|certainly|okay|of course)?[,!. ]*(?:here(?:'s| is) )?(?:the |my )?(?:user's |customer's )?"
-        r"(?:next|first) (?:message|reply|response)(?: as .{0,60})?\s*:"
+    _Wording("ing ", r"\bi(?:'m| am) (?:simulating|role-?playing|playing the (?:role|part))\b"),
+    _Wording("in this ", r"\bin this (?:role-?play|simulation|simulated conversation|test scenario),? (?:i|my)\b"),
+    _Wording("simulated", r"\bsimulated (?:user|customer)\b"),
+    _Wording("persona", r"\buser persona\b|</?persona_\w+>"),
+    _Wording("scenario_", r"</?scenario_\w+>"),
+    _Wording(
+        "character",
+        r"\bi(?:'ll|'m| am| will| must| should| have to) (?:stay|remain|keep|break)(?:ing)? (?:in )?character\b",
     ),
-    r"\bas the (?:user|customer),? i (?:would|should|will) (?:say|reply|respond|write|ask)\b",
+    _Wording("end_conversation", r"\bend_conversation\b"),
+    _Wording("stop", r"#{2,}\s*stop\b|\[stop\]"),
+    _Wording("[end", r"\[end(?: of conversation)?\]"),
+    _Wording(
+        ":",
+        r"\A\W{0,8}(?:sure|certainly|okay|of course)?[,!. ]{0,4}(?:here(?:'s| is) )?(?:the |my )?"
+        r"(?:(?:user|customer)'s )?(?:next|first) (?:message|reply|response)(?: as .{0,60})?\s*:",
+    ),
+    _Wording("as the ", r"\bas the (?:user|customer),? i (?:would|should|will) (?:say|reply|respond|write|ask)\b"),
 )
 _CLOSING = re.compile(
     r"(?:(?:ok(?:ay)?|great|perfect|alright|thanks|thank you|so much|very much|again|a lot|(?:good)?bye(?:-bye)?|"
@@ -124,11 +160,12 @@ _CLOSING = re.compile(
 )
 
 
-def _says(patterns: tuple[str, ...]) -> Callable[[Line], bool]:
-    search = re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE | re.MULTILINE).search
+def _says(wordings: tuple[_Wording, ...]) -> Callable[[Line], bool]:
+    searches = tuple((needle, re.compile(pattern, re.MULTILINE).search) for needle, pattern in wordings)
 
     def says(line: Line) -> bool:
-        return search(_QUOTED.sub(" ", line.text.replace("\u2019", "'"))) is not None
+        text = _QUOTED.sub(" ", line.text.lower().replace("\u2019", "'"))
+        return any(needle in text and search(text) for needle, search in searches)
 
     return says
 

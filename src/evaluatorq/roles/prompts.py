@@ -7,17 +7,18 @@ Prompts are pure functions of the case, so the same case gives the same bytes an
 from __future__ import annotations
 
 import re
+from typing import Literal, get_args
 
 PROMPT_VERSION = "1"
 
-_TAGS = (
+Tag = Literal[
     "agent_said", "criterion_text", "facts_you_know", "persona_background", "persona_name", "reference_facts",
     "scenario_context", "scenario_goal", "scenario_name", "tool_called", "tool_returned", "user_said",
-)  # fmt: skip
-_LOOKS_LIKE_ONE = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(_TAGS)})\b)", re.IGNORECASE)
+]  # fmt: skip
+_LOOKS_LIKE_ONE = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(get_args(Tag))})\b)", re.IGNORECASE)
 
 
-def as_data(tag: str, text: str) -> str:
+def as_data(tag: Tag, text: str) -> str:
     """``text`` between tags of ours. Tags of ours inside it are made harmless, so that data cannot end itself."""
     harmless = _LOOKS_LIKE_ONE.sub("\u2039", text)
     return f"<{tag}>{harmless}</{tag}>"

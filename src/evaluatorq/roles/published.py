@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -24,7 +25,13 @@ from evaluatorq.roles.asking import Asking
 from evaluatorq.roles.prompts_judge import QUALITY_SCORES
 from evaluatorq.roles.prompts_user import persona_block, scenario_block
 
-Method = Callable[..., object]
+
+class Method(Protocol):
+    """A method of somebody else's object."""
+
+    def __call__(self, *args: object, **options: object) -> object:
+        """Calls it."""
+        ...
 
 
 def published_user(simulator: object) -> UserFactory:
@@ -154,7 +161,8 @@ def _method(participant: object, name: str) -> Method:
 def _require(participant: object, role: str, names: tuple[str, ...]) -> None:
     missing = [name for name in names if not _has(participant, name)]
     if missing:
-        raise TypeError(f"an injected {role} needs {', '.join(names)}; {participant!r} has no {', '.join(missing)}")
+        kind = type(participant).__name__
+        raise TypeError(f"an injected {role} needs {', '.join(names)}; {kind} has no {', '.join(missing)}")
 
 
 async def _awaited(value: object) -> object:

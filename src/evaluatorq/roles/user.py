@@ -58,7 +58,9 @@ class UserRole:
         )
 
     def _read(self, answer: dict[str, JsonValue], reply: ChatReply) -> tuple[str, bool]:
-        text, stop = answer.get("reply", ""), answer.get("end_conversation", False)
+        text, stop = answer.get("reply"), answer.get("end_conversation", False)
+        if text is None and stop is True:
+            text = ""
         if isinstance(text, str) and isinstance(stop, bool):
             return text.strip(), stop
         raise self._refusal("malformed_response", "reply must be a text, end_conversation true or false.", reply)
