@@ -6,10 +6,12 @@ result = await converse(a_datapoint(), crew)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import TypeVar
+from typing import Generic, TypeVar
+
+from anyio.lowlevel import checkpoint
 
 from evaluatorq.conversation.machine import Conversation, apply, begin
 from evaluatorq.errors import CallError
@@ -115,62 +117,75 @@ def verdict(
 # ---------------------------------------------------------------- participants that follow a script
 
 
+class Script(Generic[T]):
+    """Lines in order; the last one again when they run out.
+
+    A conversation that goes on in another process takes the script up where its transcript is: the place is how often
+    it was asked, or how much the transcript already holds, whichever is more.
+    """
+
+    def __init__(self, lines: Sequence[T]) -> None:
+        self._lines = tuple(lines)
+        self._asked = 0
+
+    def next(self, already: int) -> T:
+        """The next line, given how many the transcript already holds; a line that is an exception is raised."""
+        place = max(self._asked, already)
+        self._asked = place + 1
+        line = self._lines[min(place, len(self._lines) - 1)]
+        if isinstance(line, Exception):
+            raise line
+        return line
+
+
 class ScriptedUser:
-    """Says the lines in order; the last one again when they run out."""
+    """Says the lines in order."""
 
     def __init__(self, lines: Sequence[UserLine]) -> None:
-        self._lines = _endless(lines)
+        self._script = Script(lines)
 
     async def speak(self, messages: Sequence[Message]) -> UserReply:
         """The next line."""
-        del messages
-        line = next(self._lines)
-        if isinstance(line, CallError):
-            raise line
+        await checkpoint()
+        line = self._script.next(sum(message.role == "user" for message in messages))
+        assert not isinstance(line, CallError)
         return UserReply(line, usage=NO_USAGE) if isinstance(line, str) else line
 
 
 class ScriptedTarget:
-    """Answers with the lines in order; the last one again when they run out. ``asked`` holds what it was given."""
+    """Answers with the lines in order. ``asked`` holds the transcripts it was given."""
 
     def __init__(self, lines: Sequence[TargetLine], *, stateful: bool = False) -> None:
-        self._lines = _endless(lines)
+        self._script = Script(lines)
         self.stateful = stateful
         self.asked: list[tuple[Message, ...]] = []
 
     async def respond(self, messages: Sequence[Message], *, thread_id: str) -> TargetReply:
         """The next answer."""
         del thread_id
+        await checkpoint()
         self.asked.append(tuple(messages))
-        line = next(self._lines)
-        if isinstance(line, Exception):
-            raise line
+        line = self._script.next(sum(message.role == "assistant" for message in messages))
+        assert not isinstance(line, Exception)
         if isinstance(line, TargetReply):
             return line
         return TargetReply((assistant(line) if isinstance(line, str) else line,), usage=NO_USAGE)
 
 
 class ScriptedJudge:
-    """Gives the verdicts in order; the last one again when they run out. ``asked`` holds each call's ``final``."""
+    """Gives the verdicts in order. ``asked`` holds the open criteria and ``final`` of each call."""
 
     def __init__(self, lines: Sequence[JudgeLine]) -> None:
-        self._lines = _endless(lines)
+        self._script = Script(lines)
         self.asked: list[tuple[tuple[str, ...], bool]] = []
 
     async def judge(self, messages: Sequence[Message], open_criteria: Sequence[str], *, final: bool) -> JudgeReply:
         """The next verdict."""
-        del messages
+        await checkpoint()
         self.asked.append((tuple(open_criteria), final))
-        line = next(self._lines)
-        if isinstance(line, CallError):
-            raise line
+        line = self._script.next(sum(message.role == "user" for message in messages) - 1)
+        assert not isinstance(line, CallError)
         return line
-
-
-def _endless(lines: Sequence[T]) -> Iterator[T]:
-    yield from lines
-    while True:
-        yield lines[-1]
 
 
 class FakeClock:

@@ -93,7 +93,7 @@ class Engine:
         self.runs_dir = options.runs_dir or get_sim_runs_dir()
         self.folder = journals_dir(self.runs_dir) / plan.run_id
         self._sinks = tuple(sinks)
-        self._spool = Spool(None)
+        self._spool = Spool()
         self._kept: dict[int, SimulationResult] = {}
         self._dropped: dict[int, Dropped] = {}
         self._journal: Journal | None = None

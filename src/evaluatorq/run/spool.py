@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from typing import IO
 
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.records.run import RowSummary, summary_of
@@ -13,14 +13,16 @@ from evaluatorq.records.run import RowSummary, summary_of
 class Spool:
     """An unnamed temporary file of result documents and a small index by row."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  held until close()
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
         self._places: dict[int, tuple[int, int]] = {}
         self._summaries: dict[int, RowSummary] = {}
 
     def add(self, row: int, result: SimulationResult) -> None:
         """Puts a finished conversation away; a later one of the same row takes its place."""
         text = result.model_dump_json(indent=2).encode()
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  held until close()
         at = self._file.seek(0, 2)
         self._file.write(text)
         self._places[row] = (at, len(text))
@@ -38,6 +40,8 @@ class Spool:
 
     def documents(self) -> Iterator[bytes]:
         """The result documents in row order."""
+        if self._file is None:
+            return
         for row in sorted(self._places):
             at, size = self._places[row]
             self._file.seek(at)
@@ -45,4 +49,5 @@ class Spool:
 
     def close(self) -> None:
         """Removes the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
