@@ -50,7 +50,9 @@ class Asking:
         self._complaint = complaint
         self._codes[error.code] += 1
         reask = self._codes[error.code] <= (REASKS if most is None else most) and self._codes.total() <= REASKS
-        return CallError(error.code, error.message, reask=reask, usage=error.usage, raw=error.raw)
+        return CallError(
+            error.code, error.message, reask=reask, usage=error.usage, component=error.component, raw=error.raw
+        )
 
 
 async def ask(
