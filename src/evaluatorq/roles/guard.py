@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 BreachKind = Literal["speaks_as_agent", "leaves_the_role", "restarts", "reveals", "endless_goodbyes"]
@@ -174,13 +175,19 @@ def _restarts(line: Line) -> bool:
     """The opening comes back after something else was said. Saying the same all the time is repetition, not this."""
     if line.may_repeat or len(line.said) < 2 or not _alike(line.text, line.said[0]):
         return False
-    return any(not _alike(said, line.said[0]) for said in line.said[1:])
+    return any(said != line.said[0] and not _alike(said, line.said[0]) for said in line.said[1:])
 
 
 def _alike(a: str, b: str) -> bool:
-    """At least nine in ten of their words are the same."""
-    ours, theirs = (frozenset(_WORD.findall(text.casefold())) for text in (a, b))
-    return len(ours | theirs) >= _LEAST_OPENING and len(ours & theirs) >= 0.9 * len(ours | theirs)
+    """At least nine in ten of their words are the same, and there are enough of them to tell."""
+    ours, theirs = _words(a), _words(b)
+    every = len(ours | theirs)
+    return every >= _LEAST_OPENING and len(ours & theirs) >= 0.9 * every
+
+
+@lru_cache(maxsize=2048)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
 
 
 def _reveals(line: Line) -> bool:
