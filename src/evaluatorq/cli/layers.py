@@ -32,7 +32,7 @@ def config_of(flags: Mapping[str, object], config: str | None, defaults: Mapping
 
 def merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
     """One layer over another."""
-    displaced = {name for given in above for name in _rivals(given)} - set(above)
+    displaced = {name for given in above for name in _rivals(given, above)} - set(above)
     kept = {name: value for name, value in below.items() if name not in displaced}
     llm = [layer["llm_config"] for layer in (below, above) if isinstance(layer.get("llm_config"), Mapping)]
     both = {**kept, **above}
@@ -41,15 +41,19 @@ def merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str
     return both
 
 
-def _rivals(name: str) -> tuple[str, ...]:
-    """The options that cannot stand beside ``name``."""
+def _rivals(name: str, layer: Mapping[str, object]) -> tuple[str, ...]:
+    """The options of a lower layer that cannot stand beside option ``name`` of ``layer``."""
     if name in _CASES:
         return tuple(other for other in INPUTS if other not in _CASES)
     if name in INPUTS:
         return tuple(other for other in INPUTS if other != name)
     if name in TARGETS:
         return tuple(other for other in TARGETS if other != name)
-    return ("offline",) if name in _MODELS else _MODELS if name == "offline" else ()
+    if name == "offline":
+        return _MODELS if layer[name] else ()
+    calls = layer.get("llm_config")
+    names_a_model = name in _MODELS or (name == "llm_config" and isinstance(calls, Mapping) and "model" in calls)
+    return ("offline",) if names_a_model else ()
 
 
 # ---------------------------------------------------------------- the layers

@@ -1,4 +1,4 @@
-"""``simulate()``: run conversations from Python, get their results in datapoint order, lose nothing that was paid for."""
+"""``simulate()``: run conversations from Python, get results in datapoint order, lose nothing that was paid for."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.assemble import assembled, cases_of, plan_of
 from evaluatorq.simulation.config import SimulationConfig, SimulationOptions
+from evaluatorq.simulation.recording import must_be_given_again
 from evaluatorq.store.atomic import replace_file
 from evaluatorq.store.journal import JournalReader
 from evaluatorq.store.paths import sanitise_run_name
@@ -96,10 +97,12 @@ def resumed_config(plan: RunPlan, overrides: Mapping[str, object]) -> Simulation
         recorded.pop(name, None)
     if "target" in overrides:
         recorded.pop("openai_model", None)
-    target = recorded.get("target")
-    if isinstance(target, str) and ("<locals>" in target or "<lambda>" in target or target.startswith("__main__:")):
-        raise ConfigError(f"the run's agent was {target}, which another process cannot import; give it with --target")
-    if target is None and "openai_model" not in recorded:
+    lost = must_be_given_again({name: value for name, value in plan.config.items() if name not in overrides})
+    if lost is not None and lost in recorded:
+        raise ConfigError(
+            f"the run's {lost} was {plan.config[lost]!r}, which this process cannot make; give {lost} again (--{lost})"
+        )
+    if recorded.get("target") is None and "openai_model" not in recorded:
         recorded["target"] = "demo"
     return SimulationConfig.parse(recorded, where=f"run {plan.run_id}")
 

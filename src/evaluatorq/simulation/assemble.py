@@ -6,7 +6,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from evaluatorq import __version__
@@ -25,7 +25,15 @@ from evaluatorq.roles.scripted import offline_user
 from evaluatorq.roles.user import model_user
 from evaluatorq.run.crew import Crew
 from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
-from evaluatorq.store.cases import bundled, check_datapoints, load_datapoints, load_personas, load_scenarios, product
+from evaluatorq.store.cases import (
+    bundled,
+    check_datapoints,
+    load_datapoints,
+    load_personas,
+    load_scenarios,
+    product,
+    select,
+)
 from evaluatorq.store.runs import find_run, read_run
 from evaluatorq.targets.resolve import import_attribute, resolve_target
 
@@ -51,15 +59,15 @@ class Cases:
 def cases_of(config: SimulationConfig) -> Cases:
     """The cases that the options name. Raises ``CaseError``, ``ConfigError`` or ``ReplayError``."""
     if config.previous_run is not None:
-        return _replayed(config.previous_run)
-    if config.datapoints is not None:
-        datapoints = list(config.datapoints)
-        check_datapoints(datapoints)
+        cases = _replayed(config.previous_run)
+    elif config.datapoints is not None:
+        check_datapoints(config.datapoints)
+        cases = Cases(config.datapoints)
     elif config.input is not None:
-        datapoints = load_datapoints(config.input)
+        cases = Cases(tuple(load_datapoints(config.input)))
     else:
-        datapoints = product(_personas(config), _scenarios(config))
-    return Cases(tuple(datapoints))
+        cases = Cases(tuple(product(_personas(config), _scenarios(config))))
+    return cases if config.only is None else replace(cases, datapoints=tuple(select(cases.datapoints, config.only)))
 
 
 def _replayed(reference: str) -> Cases:

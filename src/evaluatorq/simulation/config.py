@@ -14,21 +14,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypedDict
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Discriminator,
-    Field,
-    JsonValue,
-    Tag,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, JsonValue, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from evaluatorq.errors import ConfigError
+from evaluatorq.evaluators.scoring import SimulationScoringConfig
 from evaluatorq.model.base import Strict
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.simulation.kinds import Datapoints, Names, Parallelism, Personas, Scenarios, Text
+from evaluatorq.simulation.recording import recorded_value
 
 DEMO_TARGET = "demo"
 ALIASES = {
@@ -51,55 +45,6 @@ class Flag:
     section: Section
     names: tuple[str, ...] = ()
     metavar: str | None = None
-
-
-# ---------------------------------------------------------------- kinds of values
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("is blank")
-    return text.strip()
-
-
-def _listed(value: object) -> object:
-    """One path or case stands for a list of one."""
-    return [value] if isinstance(value, str | PathLike | Persona | Scenario) else value
-
-
-def _case_or_path(value: object) -> str:
-    return "path" if isinstance(value, str | PathLike) else "case"
-
-
-def _not_empty(values: Sequence[object] | None) -> Sequence[object] | None:
-    if values is not None and not values:
-        raise ValueError("is empty; leave it out or give at least one")
-    return values
-
-
-def _distinct(names: Sequence[str] | None) -> Sequence[str] | None:
-    twice = sorted({name for name in names or () if (names or ()).count(name) > 1})
-    if twice:
-        raise ValueError(f"names {', '.join(twice)} more than once")
-    return names
-
-
-def _one_or_unbounded(value: int) -> int:
-    if value < 1 and value != -1:
-        raise ValueError("must be at least 1, or -1 for no limit")
-    return value
-
-
-Text = Annotated[str, AfterValidator(_not_blank)]
-PathItem = Annotated[Path, Tag("path")]
-PersonaItem = Annotated[Annotated[Persona, Tag("case")] | PathItem, Discriminator(_case_or_path)]
-ScenarioItem = Annotated[Annotated[Scenario, Tag("case")] | PathItem, Discriminator(_case_or_path)]
-Personas = Annotated[tuple[PersonaItem, ...] | None, BeforeValidator(_listed), AfterValidator(_not_empty)]
-Scenarios = Annotated[tuple[ScenarioItem, ...] | None, BeforeValidator(_listed), AfterValidator(_not_empty)]
-Datapoints = Annotated[tuple[SimulationDatapoint, ...] | None, AfterValidator(_not_empty)]
-Names = Annotated[
-    tuple[Text, ...] | None, BeforeValidator(_listed), AfterValidator(_not_empty), AfterValidator(_distinct)
-]
 
 
 class LLMCallConfig(Strict):
@@ -185,12 +130,15 @@ class SimulationConfig(Strict):
     evaluator_names: Annotated[Names, Flag("Conversation", ("--evaluator",), "NAME")] = Field(
         None, description="Scores to compute; goal_achieved and criteria_met unless given."
     )
-    scoring: object = Field(None, description="Tunes turn_efficiency and conversation_quality.")
+    scoring: SimulationScoringConfig | None = Field(None, description="Tunes turn_efficiency and conversation_quality.")
+    only: Annotated[Text | None, Flag("Cases", metavar="NAME")] = Field(
+        None, description="Only the cases whose id, persona or scenario matches: a part of the name, or a glob."
+    )
 
     datapoint_parallelism: Annotated[int, Flag("Limits", ("--datapoint-parallelism", "--parallelism"), "N")] = Field(
         10, ge=1, description="Conversations at once."
     )
-    llm_parallelism: Annotated[int, AfterValidator(_one_or_unbounded), Flag("Limits", metavar="N")] = Field(
+    llm_parallelism: Annotated[Parallelism, Flag("Limits", metavar="N")] = Field(
         10, description="Requests to models at once on the simulation's side; -1 for no limit."
     )
     per_simulation_timeout_s: Annotated[float | None, Flag("Limits", metavar="S")] = Field(
@@ -244,12 +192,9 @@ class SimulationConfig(Strict):
         return self.target if self.target is not None or self.openai_model else DEMO_TARGET
 
     def recorded(self) -> dict[str, JsonValue]:
-        """What was asked for as JSON, to be kept with the run: no cases, no credentials, objects by their type."""
-        dumped: dict[str, JsonValue] = {}
-        for name in sorted(self.model_fields_set - {"datapoints", "personas", "scenarios"}):
-            value = getattr(self, name)
-            dumped[name] = value if isinstance(value, str | int | float | bool | None) else _recorded(value)
-        return dumped
+        """What was asked for as JSON, to be kept with the run: without its cases and without credentials."""
+        names = sorted(self.model_fields_set - {"datapoints", "personas", "scenarios"})
+        return {name: recorded_value(getattr(self, name)) for name in names}
 
     @model_validator(mode="before")
     @classmethod
@@ -261,6 +206,7 @@ class SimulationConfig(Strict):
         self._one_input()
         self._one_target()
         rivals = [name for name in ("sim_model", "judge_model") if getattr(self, name) is not None]
+        rivals += ["llm_config.model"] if self.llm_config is not None and self.llm_config.model else []
         if self.offline and rivals:
             raise ValueError(f"offline asks no model, yet {' and '.join(rivals)} is given; drop one of them")
         return self
@@ -313,27 +259,15 @@ def _sentence(detail: ErrorDetails, names: tuple[str, ...]) -> str:
         return _unknown(path, names if len(detail["loc"]) == 1 else ())
     if detail["type"] == "value_error":
         reason = str(detail.get("ctx", {}).get("error", detail["msg"]))
-        return f"{path} {reason}" if path and reason.startswith(("is ", "must ", "names ")) else reason
+        if path:
+            return f"{path} {reason}" if reason.startswith(("is ", "must ", "names ")) else f"{path}: {reason}"
+        return reason
     return f"{path}: {detail['msg'][:1].lower()}{detail['msg'][1:]} (got {detail['input']!r})"
 
 
 def _unknown(path: str, names: tuple[str, ...]) -> str:
     near = get_close_matches(path, (*names, *ALIASES), n=1) if names else ()
     return f"{path}: unknown option, extra keys are not permitted" + (f"; did you mean {near[0]}?" if near else "")
-
-
-def _recorded(value: object) -> JsonValue:
-    match value:
-        case LLMCallConfig():
-            dumped: JsonValue = value.model_dump(mode="json", exclude_unset=True)
-            return dumped
-        case tuple():
-            return [str(item) for item in value]
-        case Path():
-            return str(value)
-        case _:
-            named = value if hasattr(value, "__qualname__") else type(value)
-            return f"{named.__module__}:{named.__qualname__}"
 
 
 class SimulationOptions(TypedDict, total=False):
@@ -362,7 +296,8 @@ class SimulationOptions(TypedDict, total=False):
     repetition_limit: int
     seed: int
     evaluator_names: Sequence[str] | None
-    scoring: object
+    scoring: SimulationScoringConfig | Mapping[str, JsonValue] | None
+    only: str | None
     datapoint_parallelism: int
     parallelism: int
     llm_parallelism: int
