@@ -72,10 +72,11 @@ class _Talk:
             return correction, False
         if self._is_done(latest):
             return self.voice.thanks(), True
-        if latest.offers is not None and self._agrees(latest.offers):
-            return self._first_doubt() or self.voice.yes(), False
-        if self._has_had_enough():
+        agrees = latest.offers is not None and self._agrees(latest.offers)
+        if self._has_had_enough() and not (agrees and self._gets_somewhere(len(self.heard) - 1)):
             return self.voice.give_up(), True
+        if agrees:
+            return self._first_doubt() or self.voice.yes(), False
         return self._flavoured(self._reaction(latest)), False
 
     # ------------------------------------------------------------ judging the agent's turn
@@ -106,15 +107,26 @@ class _Talk:
         )
 
     def _pushes(self) -> int:
-        return 1 + round(self.persona.assertiveness + self.persona.patience)
+        """How many refusals this user meets with insistence."""
+        return max(1, round(3 * self.persona.assertiveness))
 
     def _has_had_enough(self) -> bool:
-        blanks = sum(1 for heard in self.heard if heard.nothing)
+        stuck = sum(1 for index in range(len(self.heard)) if not self._gets_somewhere(index))
         return (
             self._refusals() > self._pushes()
-            or blanks > 1 + round(3 * self.persona.patience)
+            or stuck > 1 + round(3 * self.persona.patience)
             or len(self.said) >= 6 + round(4 * self.persona.patience)
         )
+
+    def _gets_somewhere(self, index: int) -> bool:
+        """The agent's turn was more than nothing, and more than the same question or offer once again."""
+        heard = self.heard[index]
+        asked = {key for earlier in self.heard[:index] for key in earlier.asks}
+        if heard.nothing or (heard.asks and asked.issuperset(heard.asks)):
+            return False
+        before = self.heard[index - 1] if index else Heard()
+        same_offer = heard.offers is not None and (heard.offers, heard.orders) == (before.offers, before.orders)
+        return not same_offer and not (heard.open_question and before.open_question and not heard.asks)
 
     # ------------------------------------------------------------ answering
 
@@ -149,9 +161,11 @@ class _Talk:
         return self.voice.repeat(self.wish, untold[:1])
 
     def _answer(self, asks: tuple[str, ...]) -> str:
-        if self.strategy is ConversationStrategy.EVASIVE and len(self.said) == 1:
+        first_time = not any(heard.asks for heard in self.heard[:-1])
+        if self.strategy is ConversationStrategy.EVASIVE and first_time:
             return self.voice.dodge()
-        return self.voice.answer([(key, self._at_first(key) or self.facts[key]) for key in asks])
+        facts = [(key, self._at_first(key) or self.facts[key]) for key in asks]
+        return self.voice.answer(facts, again=all(self._was_said(value) for _, value in facts))
 
     def _flavoured(self, words: str) -> str:
         """The strategy's own habit on top."""
@@ -191,6 +205,9 @@ class _Talk:
         return any(value.casefold() in text.casefold() for text in self.said)
 
     def _untold(self) -> Facts:
+        """What this user would tell unasked."""
+        if self.strategy is ConversationStrategy.EVASIVE:
+            return []
         return [(key, self._at_first(key) or value) for key, value in self.facts.items() if not self._was_said(value)]
 
     def _was_open_before(self) -> bool:

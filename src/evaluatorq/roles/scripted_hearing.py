@@ -16,7 +16,8 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
         "refund": r"refund|money back|reimburs|pay.{0,10} back",
         "replacement": r"replac|exchange|swap|send .{0,30}again|new one",
         "address": r"(?<!mail )\baddress|redirect",
-        "human": r"\b(human|person|manager|supervisor|colleague|agent|specialist|escalat\w+)\b",
+        "human": r"\bhuman\b|(live|real|another) (agent|person)|manager|supervisor|colleague|specialist|representative"
+        r"|escalat",
         "cancel": r"\bcancel",
         "news": r"\bwhere\b|track|\bstatus\b|\bwhen\b.{0,30}arriv",
     }.items()
@@ -39,7 +40,8 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _YES_OR_NO = re.compile(
-    r"\b(shall|should|may) (i|we)\b|(would you like|do you want|want) (me|us) to|would you like (a|an|to)\b"
+    r"\b(shall|should|may) (i|we)\b(?! (have|ask|get|know))|(would you like|do you want|want) (me|us) to"
+    r"|would you like (a|an|to)\b"
     r"|go ahead\?|proceed\?|yes or no|do you confirm|is (that|this|it) (right|correct|ok)|(right|correct|ok|okay)\?$"
     r"|please confirm\W*$|confirm (that|this|with)|can you confirm",
     re.IGNORECASE,

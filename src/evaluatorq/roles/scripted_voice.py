@@ -24,6 +24,7 @@ _LABELS = {"order_number": "order number", "email": "e-mail address"}
 _PREAMBLE = re.compile(
     r"^(the )?(customer|user|caller|they)( (wants?|would like|tries|is trying|needs?|hopes?))? to ", re.IGNORECASE
 )
+_THING = re.compile(r"(an?|the|my|some|help|information|advice)\b", re.IGNORECASE)
 _MINE = (
     (re.compile(r"\btheir own\b", re.IGNORECASE), "my own"),
     (re.compile(r"\b(their|the customer's|the user's)\b", re.IGNORECASE), "my"),
@@ -60,6 +61,8 @@ def first_person(goal: str) -> str:
     wish = _PREAMBLE.sub("", goal.strip().split("\n")[0]).rstrip(" .!")
     for pattern, word in _MINE:
         wish = pattern.sub(word, wish)
+    if _THING.match(wish):
+        return f"get {wish[:1].lower()}{wish[1:]}"
     return wish[:1].lower() + wish[1:] if wish[1:2].islower() else wish
 
 
@@ -81,8 +84,10 @@ class Voice:
         wanted = self._wish(wish) if wish else "Something went wrong and I don't know what to do about it."
         return self._join(self._pick(hello), self._pick(feeling), wanted, _told(facts), self._please())
 
-    def answer(self, facts: Sequence[tuple[str, str]]) -> str:
-        """What was asked for."""
+    def answer(self, facts: Sequence[tuple[str, str]], *, again: bool = False) -> str:
+        """What was asked for; ``again`` when all of it was said before."""
+        if again:
+            return self._join(self._pick(("I told you already.", "As I wrote:", "Once more:")), _told(facts))
         if self._style is CommunicationStyle.TERSE:
             return ", ".join(value for _, value in facts)
         formal = self._style is CommunicationStyle.FORMAL or self.persona.politeness < 0.4
@@ -93,13 +98,15 @@ class Voice:
     def yes(self) -> str:
         """Agreement to what was offered."""
         if self._style is CommunicationStyle.TERSE:
-            return "Yes."
+            return self._pick(("Yes.", "Yes, do it."))
         plain = self._pick(("Yes, go ahead.", "Yes, that's right.", "Yes, do that."))
         return plain if self.persona.politeness < 0.6 else plain.replace("Yes,", "Yes, please,", 1)
 
     def no(self, instead: str | None) -> str:
         """Refusal of what was offered, and what it should be."""
-        return f"No, wait. I'd rather have {instead}." if instead else "No, wait. I'm not so sure about that."
+        if instead is None:
+            return "No, wait. I'm not so sure about that."
+        return self._pick((f"No, wait. I'd rather have {instead}.", f"No. What I want is {instead}."))
 
     def insist(self, wish: str) -> str:
         """What comes after a refusal."""
