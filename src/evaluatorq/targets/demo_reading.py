@@ -35,8 +35,8 @@ _COMPLAINT = re.compile(
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _ORDER = re.compile(r"(?<![\w@.])[A-Z]{1,3}-?\d{3,8}(?![\w@])", re.IGNORECASE)
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-_ADDRESS = re.compile(r"\d+[a-z]? [A-Z]\w+(?: \w+)*?,[^.?!\n]+|[A-Z]\w+(?: \w+)? \d+[a-z]?,[^.?!\n]+")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_ADDRESS = re.compile(r"\d+[a-z]? [A-Z]\w+(?: \w+){0,6}?,[^.?!\n]+|[A-Z]\w+(?: \w+)? \d+[a-z]?,[^.?!\n]+")
 _YES = re.compile(
     r"\b(yes|yeah|yep|sure|please do|go ahead|correct|that's right|that is right|ok|okay|agreed|of course|do that)\b",
     re.IGNORECASE,
