@@ -146,7 +146,7 @@ _PRICES: dict[str, tuple[str, ...]] = {
 
 
 def _member(source: object, name: str) -> object | None:
-    if isinstance(source, Mapping):
+    if type(source) is dict or isinstance(source, Mapping):  # the first is what comes from JSON, and quicker to see
         return source.get(name)
     return getattr(source, name, None)
 
@@ -158,7 +158,11 @@ def _number(value: object) -> float | None:
 
 
 def _first(source: object, names: tuple[str, ...]) -> float | None:
-    return next((n for n in (_number(_member(source, name)) for name in names) if n is not None), None)
+    for name in names:
+        value = _member(source, name)
+        if value is not None and (number := _number(value)) is not None:
+            return number
+    return None
 
 
 def _read_usage(source: object, calls: int) -> Usage | None:
