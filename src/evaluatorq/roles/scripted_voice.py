@@ -78,7 +78,7 @@ class Voice:
     def opening(self, wish: str | None, facts: Sequence[tuple[str, str]]) -> str:
         """The first words: a feeling, a wish (or, where there is none, only that something is wrong), and facts."""
         feeling = _FEELING.get(self.scenario.starting_emotion or StartingEmotion.NEUTRAL)
-        hello = _HELLO.get(self._style)
+        hello: Sequence[str] | None = _HELLO.get(self._style)
         if self.persona.cultural_context is CulturalContext.HIERARCHICAL:
             hello = ("Good day, Sir or Madam.",)
         wanted = self._wish(wish) if wish else "Something went wrong and I don't know what to do about it."

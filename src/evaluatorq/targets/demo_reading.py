@@ -6,12 +6,13 @@ Plain patterns, read newest message first: what a customer says last counts, and
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from evaluatorq.model.messages import Message
 
+T = TypeVar("T")
 Intent = Literal["refund", "replacement", "address", "human", "status"]
 
 _INTENTS: tuple[tuple[Intent, re.Pattern[str]], ...] = (
@@ -71,16 +72,22 @@ def read(messages: Sequence[Message]) -> Reading:
     newest_first = said[::-1]
     last = newest_first[0]
     return Reading(
-        intent=next((found for text in newest_first if (found := _intent(text))), None),
-        order_id=next((found.upper() for text in newest_first if (found := _last(_ORDER, _affirmed(text)))), None),
-        email=next((found for text in newest_first if (found := _last(_EMAIL, text))), None),
-        address=next((found.strip() for text in newest_first if (found := _last(_ADDRESS, text))), None),
-        complaint=next(
-            (part for text in newest_first for part in _SENTENCE.split(text) if _COMPLAINT.search(part)), None
-        ),
+        intent=_newest(_intent(text) for text in newest_first),
+        order_id=_newest(_last(_ORDER, _affirmed(text).upper()) for text in newest_first),
+        email=_newest(_last(_EMAIL, text) for text in newest_first),
+        address=_newest(_last(_ADDRESS, text) for text in newest_first),
+        complaint=_newest(_complaint(text) for text in newest_first),
         agrees=_agreement(last),
         leaves=_leaves(last),
     )
+
+
+def _newest(found: Iterable[T | None]) -> T | None:
+    return next((item for item in found if item is not None), None)
+
+
+def _complaint(text: str) -> str | None:
+    return next((sentence for sentence in _SENTENCE.split(text) if _COMPLAINT.search(sentence)), None)
 
 
 def _affirmed(text: str) -> str:
