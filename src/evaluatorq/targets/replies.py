@@ -229,7 +229,16 @@ def _unrecorded(rows: tuple[Message, ...], recorded: Sequence[Message]) -> tuple
         if row.tool_calls and not calls and not row.text:
             continue
         kept.append(row.model_copy(update={"tool_calls": calls or None}))
-    return tuple(kept)
+    return tuple(kept) if open_calls(tuple(kept)) else _words_last(kept)
+
+
+def _words_last(rows: list[Message]) -> tuple[Message, ...]:
+    """Words that stood beside a call which seemed to wait come after the results, now that nothing waits."""
+    at = next((i for i in range(len(rows) - 1, -1, -1) if rows[i].role == "assistant"), None)
+    if at is None or at == len(rows) - 1 or not rows[at].text:
+        return tuple(rows)
+    silent = rows[at].model_copy(update={"content": None})
+    return (*rows[:at], silent, *rows[at + 1 :], rows[at].model_copy(update={"tool_calls": None}))
 
 
 @dataclass(slots=True)
