@@ -242,7 +242,7 @@ def _tool(value: JsonValue) -> Iterable[Problem]:
 
 def _claim(value: JsonValue) -> Iterable[Problem]:
     """``equals: null`` is a claim, unless it only pads out another one."""
-    if isinstance(value, dict) and "equals" in value and value.keys() <= {"pointer", "equals"}:
+    if isinstance(value, dict) and "equals" in value and value.get("one_of") is None and value.get("absent") is None:
         return ()
     return one_of_keys("equals", "one_of", "absent")(value)
 
