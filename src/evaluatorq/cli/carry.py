@@ -77,13 +77,12 @@ def _stopped(what: str, code: int, progress: Progress, manner: Manner) -> int:
     if plan is None:
         say(f"{what} Nothing was started.")
         return code
-    if progress.done and not manner.quiet:
-        _summarise(progress, About.plan(plan))
-    done = f"{progress.done} of {progress.total} conversations are finished"
-    if manner.journal:
-        say(f"{what} {done} and kept. Go on with: evaluatorq sim resume {plan.run_id}")
-    else:
+    done = f"{progress.done} of {progress.total} conversations are finished ({progress.counts()})"
+    if not manner.journal:
         say(f"{what} {done}; there is no journal, so they are lost.")
+        return code
+    say(f"{what} {done} and kept.")
+    say(f"Go on with it:     evaluatorq sim resume {plan.run_id}\nSee it so far:     evaluatorq sim show {plan.run_id}")
     return code
 
 

@@ -218,7 +218,7 @@ def _criteria(tallies: Sequence[CriterionTally]) -> list[RenderableType]:
     shown = broken[:_MOST_BROKEN] + unknown[:_MOST_UNKNOWN]
     parts: list[RenderableType] = ["", styled("Criteria", "bold")]
     for scenario in dict.fromkeys(tally.scenario for tally in shown):
-        parts.append(f"  {one_line(scenario, 70)}")
+        parts.append(columns([[one_line(scenario, 160)]]))
         parts.append(columns([_tally_row(tally) for tally in shown if tally.scenario == scenario], indent=4))
     left_out = len(broken) + len(unknown) - len(shown)
     if left_out:
