@@ -1,8 +1,8 @@
 """Reads YAML as data only, from the parser's events: no tags, no code, one document; anchors and merges are allowed.
 
 An unquoted ``yes``, ``012``, ``1_000`` or ``12E4`` means different things to different YAML readers, so it is refused
-instead of guessed; ``12:30`` and dates are text. Text that a ``#`` cuts off is refused as well: mistakes that YAML reads
-without complaint are the ones that change a test set in silence.
+instead of guessed; ``12:30`` and dates are text. Text that a ``#`` cuts off is refused as well: what YAML reads without
+complaint is what changes a test set in silence.
 """
 
 from __future__ import annotations
