@@ -4,8 +4,8 @@ Needs an OpenAI-compatible server on loopback, in another process:
 
     python benchmarks/http_floor.py --base-url http://127.0.0.1:8900/v1 [--in-flight 20 200 1000] [--plain]
 
-Prints milliseconds of CPU (user and system, this process) per request, the least of all rounds, and their ratio. ``text``
-is a reply in words, ``verdict`` a forced tool call with a schema; the bare client decodes the JSON and reads no field.
+Prints milliseconds of CPU (user and system, this process) per request, the least of all rounds, and their ratio.
+``text`` is a reply in words, ``verdict`` a forced tool call; the bare client decodes the JSON and reads no field.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 
 import aiohttp
 from pydantic_core import from_json
@@ -37,9 +38,8 @@ SCHEMA = {
     },
     "required": ["reason", "goal_completion_score", "should_terminate"],
 }
-LINES = [
-    encode_message("user", "My order arrived and it is a phone case, not the headphones I paid for. Can you help?")
-]
+VERDICT = AnswerSpec("verdict", "Your verdict.", SCHEMA)
+LINES = [encode_message("user", "A phone case came instead of the headphones I paid for. Can you help?")]
 REQUESTS = {
     "text": ("mock-target", ChatRequest(ChatPrefix("You are a helpful support agent."), LINES)),
     "verdict": (
@@ -87,10 +87,7 @@ async def measure(args: argparse.Namespace, in_flight: int) -> None:
         )
         for kind, (name, request) in REQUESTS.items():
             chat = pool.model(name, Endpoint(args.base_url, "no-key-needed"))
-            asks: dict[str, Ask] = {
-                "bare": bare(session, chat, request),
-                "ours": lambda c=chat, r=request: c.complete(r),
-            }
+            asks: dict[str, Ask] = {"bare": bare(session, chat, request), "ours": partial(chat.complete, request)}
             best = dict.fromkeys(asks, float("inf"))
             for round_number in range(args.rounds + 1):
                 for who, ask in asks.items():

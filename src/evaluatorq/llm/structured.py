@@ -20,9 +20,11 @@ from evaluatorq.llm.encode import mend
 from evaluatorq.llm.errors import RAW_LENGTH
 from evaluatorq.ports import AnswerSpec, ChatReply
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/|//[^\n]*|[{}]', re.DOTALL)
-_LOOKS_LIKE_OBJECT = re.compile(r"\{(?:\s|/\*.*?\*/|//[^\n]*\n)*[\"'}]", re.DOTALL)
-_DRESSING = re.compile(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/|//[^\n]*|,(?=\s*[}\]])', re.DOTALL)
+_STRING = r'"(?:[^"\\]|\\.)*(?:"|\Z)'
+_COMMENT = r"/\*.*?(?:\*/|\Z)|//[^\n]*"  # one without an end takes the rest, so no text is searched twice
+_TOKEN = re.compile(rf"{_STRING}|{_COMMENT}|[{{}}]", re.DOTALL)
+_DRESSING = re.compile(rf"({_STRING})|{_COMMENT}|,(?=\s*[}}\]])", re.DOTALL)
+_BEGINS_LIKE_OBJECT = re.compile(r"\{\s*[\"'}]")
 
 
 class Found(NamedTuple):
@@ -79,10 +81,11 @@ _KINDS: dict[type, str] = {list: "array", bool: "boolean", int: "number", float:
 def _only_object(text: str) -> dict[str, JsonValue]:
     objects: list[dict[str, JsonValue]] = []
     for piece in _pieces(text):
-        value = _undressed(piece)
+        bare = _DRESSING.sub(lambda match: match.group(1) or "", piece)
+        value = _parsed(bare)
         if isinstance(value, dict):
             objects.append(value)
-        elif _LOOKS_LIKE_OBJECT.match(piece):
+        elif _BEGINS_LIKE_OBJECT.match(bare):
             raise Unreadable("the answer holds an object that is not JSON")
     if not objects:
         raise Unreadable("the answer holds no JSON object")
@@ -107,14 +110,12 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def _undressed(piece: str) -> JsonValue:
-    """The piece as JSON, without comments and trailing commas; control characters in strings are kept. None if not."""
-    bare = _DRESSING.sub(lambda match: match.group(1) or "", piece)
+def _parsed(bare: str) -> JsonValue:
+    """The text as JSON, control characters in strings included; ``None`` for anything else."""
     try:
-        loaded: JsonValue = json.loads(bare, strict=False)
+        return mend(json.loads(bare, strict=False))
     except (ValueError, RecursionError):
         return None
-    return mend(loaded)
 
 
 def _unusable(code: str, why: str, reply: ChatReply, raw: str) -> CallError:
