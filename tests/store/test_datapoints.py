@@ -125,6 +125,14 @@ def test_the_product_goes_persona_by_persona_with_ids_that_stay_the_same() -> No
     assert all(c.id == f"dp_{fingerprint(c)[:12]}" for c in cases)
 
 
+def test_the_product_refuses_equal_names() -> None:
+    with pytest.raises(CaseError, match=r"'Anna' is also personas\[0\]") as caught:
+        product([ANNA, BERTA, ANNA.model_copy(update={"patience": 0.9})], [LATE])
+    assert caught.value.field == "personas[2].name"
+    with pytest.raises(CaseError, match=r"scenarios\[0\]"):
+        product([ANNA], [LATE, LATE])
+
+
 @pytest.mark.parametrize(
     "changed",
     [

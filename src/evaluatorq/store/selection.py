@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from evaluatorq.errors import ConfigError
+from evaluatorq.errors import CaseError, ConfigError
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
 from evaluatorq.records.fingerprint import case_id
 
 
 def product(personas: Sequence[Persona], scenarios: Sequence[Scenario]) -> list[SimulationDatapoint]:
-    """Each persona with each scenario, persona by persona. The same case always has the same id."""
+    """Each persona with each scenario, persona by persona. The same case always has the same id.
+
+    ``CaseError`` when two personas or two scenarios share a name, which tells their results apart.
+    """
+    _refuse_equal_names("personas", personas)
+    _refuse_equal_names("scenarios", scenarios)
     pairs = [
         SimulationDatapoint(id="", persona=persona, scenario=scenario) for persona in personas for scenario in scenarios
     ]
@@ -38,6 +43,14 @@ def select(datapoints: Sequence[SimulationDatapoint], pattern: str) -> list[Simu
     raise ConfigError(
         f"no case matches {pattern!r}" + (f"; near it: {', '.join(known)}" if known else "; there are no cases")
     )
+
+
+def _refuse_equal_names(what: str, cases: Sequence[Persona] | Sequence[Scenario]) -> None:
+    first: dict[str, int] = {}
+    for position, case in enumerate(cases):
+        if first.setdefault(case.name, position) != position:
+            reason = f"{case.name!r} is also {what}[{first[case.name]}]; give each name once"
+            raise CaseError(reason, field=f"{what}[{position}].name")
 
 
 def _names(datapoint: SimulationDatapoint) -> tuple[str, str, str]:
