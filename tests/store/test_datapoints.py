@@ -20,8 +20,14 @@ from evaluatorq.model.cases import (
     StateCheck,
 )
 from evaluatorq.records.fingerprint import fingerprint
-from evaluatorq.store.cases import check_datapoints, load_datapoints, product, select
-from evaluatorq.store.datapoint_rows import export_datapoints_to_jsonl
+from evaluatorq.store.cases import (
+    check_datapoints,
+    export_datapoints_to_jsonl,
+    load_datapoints,
+    load_datapoints_from_jsonl,
+    product,
+    select,
+)
 
 ANNA = Persona(
     name="Anna",
@@ -49,7 +55,7 @@ def test_raw_rows_and_envelopes_hold_the_same_cases(tmp_path: Path) -> None:
     raw, envelope = tmp_path / "raw.jsonl", tmp_path / "envelope.jsonl"
     raw.write_text("".join(case.model_dump_json() + "\n" for case in cases))
     export_datapoints_to_jsonl(cases, envelope)
-    assert load_datapoints(raw) == cases
+    assert load_datapoints(raw) == load_datapoints_from_jsonl(raw) == cases
     read = load_datapoints(envelope)
     assert [case.model_copy(update={"id": ""}) for case in read] == [
         case.model_copy(update={"id": ""}) for case in cases

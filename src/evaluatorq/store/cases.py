@@ -27,7 +27,7 @@ from evaluatorq.store.case_rules import (
     scenario_rule,
     shown,
 )
-from evaluatorq.store.datapoint_rows import read_row
+from evaluatorq.store.datapoint_rows import export_datapoints_to_jsonl, read_row
 from evaluatorq.store.documents import find_files, read_documents
 from evaluatorq.store.located import Document, Keys
 from evaluatorq.store.selection import product, select
@@ -61,6 +61,11 @@ def load_datapoints(
     (``persona_name``, ``goal``, ...), which say next to nothing about the persona.
     """
     return read_cases(paths, "datapoints", personas=personas, scenarios=scenarios, legacy=legacy).or_raise().datapoints
+
+
+def load_datapoints_from_jsonl(path: CasePath, *, legacy: bool = False) -> list[SimulationDatapoint]:
+    """``load_datapoints`` under its published name, for one file."""
+    return load_datapoints(path, legacy=legacy)
 
 
 def check_files(paths: Iterable[CasePath], kind: Kind | None = None) -> list[CaseError]:
@@ -296,6 +301,7 @@ def _dotted(keys: Keys) -> str:
 
 
 __all__ = [
-    "Cases", "Kind", "ValidationReport", "bundled", "check_datapoints", "check_files", "load_datapoints",
-    "load_personas", "load_scenarios", "product", "read_cases", "select", "validate_paths",
+    "Cases", "Kind", "ValidationReport", "bundled", "check_datapoints", "check_files", "export_datapoints_to_jsonl",
+    "load_datapoints", "load_datapoints_from_jsonl", "load_personas", "load_scenarios", "product", "read_cases", "select",
+    "validate_paths",
 ]  # fmt: skip
