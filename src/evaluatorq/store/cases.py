@@ -302,6 +302,6 @@ def _dotted(keys: Keys) -> str:
 
 __all__ = [
     "Cases", "Kind", "ValidationReport", "bundled", "check_datapoints", "check_files", "export_datapoints_to_jsonl",
-    "load_datapoints", "load_datapoints_from_jsonl", "load_personas", "load_scenarios", "product", "read_cases", "select",
-    "validate_paths",
+    "load_datapoints", "load_datapoints_from_jsonl", "load_personas", "load_scenarios", "product", "read_cases",
+    "select", "validate_paths",
 ]  # fmt: skip

@@ -16,8 +16,8 @@ def product(personas: Sequence[Persona], scenarios: Sequence[Scenario]) -> list[
 
     ``CaseError`` when two personas or two scenarios share a name, which tells their results apart.
     """
-    _refuse_equal_names("personas", personas)
-    _refuse_equal_names("scenarios", scenarios)
+    _refuse_equal_names("personas", [persona.name for persona in personas])
+    _refuse_equal_names("scenarios", [scenario.name for scenario in scenarios])
     pairs = [
         SimulationDatapoint(id="", persona=persona, scenario=scenario) for persona in personas for scenario in scenarios
     ]
@@ -45,11 +45,11 @@ def select(datapoints: Sequence[SimulationDatapoint], pattern: str) -> list[Simu
     )
 
 
-def _refuse_equal_names(what: str, cases: Sequence[Persona] | Sequence[Scenario]) -> None:
+def _refuse_equal_names(what: str, names: Sequence[str]) -> None:
     first: dict[str, int] = {}
-    for position, case in enumerate(cases):
-        if first.setdefault(case.name, position) != position:
-            reason = f"{case.name!r} is also {what}[{first[case.name]}]; give each name once"
+    for position, name in enumerate(names):
+        if first.setdefault(name, position) != position:
+            reason = f"{name!r} is also {what}[{first[name]}]; give each name once"
             raise CaseError(reason, field=f"{what}[{position}].name")
 
 
