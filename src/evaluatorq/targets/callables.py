@@ -177,9 +177,10 @@ class FunctionTarget:
     async def respond(self, messages: Sequence[Message], *, thread_id: str) -> TargetReply:
         """The function's answer, the calls it made through ``tools`` first."""
         offers_tools = self._call.tools is not None and not (self._environment is None and self._call.tools_optional)
-        attempt = _Attempt(self._environment or _NoTools())
+        attempt = _Attempt(_NoTools() if self._environment is None else self._environment)
         recorder = Recorder(attempt)
-        recorder.begin(messages)
+        if offers_tools:
+            recorder.begin(messages)
         done = False
         try:
             value = await self._ask(messages, thread_id, recorder if offers_tools else None)

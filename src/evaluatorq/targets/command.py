@@ -25,7 +25,7 @@ from pydantic import Field, field_validator
 
 from evaluatorq.errors import CallError, ConfigError
 from evaluatorq.llm.encode import encode_json
-from evaluatorq.llm.errors import clean_message
+from evaluatorq.llm.errors import clean_message, clean_raw
 from evaluatorq.model.messages import Message
 from evaluatorq.ports import Seat, TargetReply, ToolSpec
 from evaluatorq.targets.bodies import ANYWHERE, parsed, reply_from_json
@@ -35,6 +35,7 @@ from evaluatorq.targets.templates import TargetSpec, expanded, request_values
 MOST_BYTES = 8_000_000
 GRACE_S = 1.0
 _TAIL = 2_000
+_MOST_SHOWN = 100
 
 
 class CommandTargetSpec(TargetSpec):
@@ -88,7 +89,7 @@ class CommandTarget:
         self._spec = spec
         self._env = env
         self._tools = tools
-        self._where = f"The command {shlex.join(spec.command)!r}"
+        self._where = f"The command {_shortened(shlex.join(spec.command))!r}"
         self._running: _Running | None = None
         self._answered = False
 
@@ -103,7 +104,7 @@ class CommandTarget:
         try:
             line = await running.ask(encode_json(request), self._where)
         except BaseException:
-            await self.aclose()
+            await self._stop(gently=False)
             raise
         self._answered = True
         return reply_of(
@@ -120,10 +121,17 @@ class CommandTarget:
 
     async def aclose(self) -> None:
         """Ends the process and what it started."""
+        await self._stop(gently=True)
+
+    async def _stop(self, *, gently: bool) -> None:
         running, self._running = self._running, None
         if running is not None:
             with anyio.CancelScope(shield=True):
-                await running.stop()
+                await running.stop(gently=gently)
+
+
+def _shortened(command: str) -> str:
+    return command if len(command) <= _MOST_SHOWN else f"…{command[-_MOST_SHOWN:]}"
 
 
 class _Running:
@@ -172,13 +180,14 @@ class _Running:
         code = self._process.returncode
         how = "closed its standard output" if code is None else f"exited with code {code}"
         tail = self._tail()
-        said = f"; its standard error ends: {tail}" if tail else ""
+        last = tail.rpartition("\n")[2][-_MOST_SHOWN:]
+        said = f"; its last words on standard error: {last}" if last else ""
         return CallError(
             "target_error",
             clean_message(f"{where} {how} before it answered{said}"),
             retryable=True,
             component="target",
-            raw=tail or None,
+            raw=clean_raw(tail.encode()),
         )
 
     def _tail(self) -> str:
@@ -186,12 +195,13 @@ class _Running:
         self._complaints.seek(max(0, self._complaints.tell() - _TAIL))
         return self._complaints.read().decode("utf-8", "replace").strip()
 
-    async def stop(self) -> None:
-        """Closes standard input, waits a moment, then kills the process and its children."""
+    async def stop(self, *, gently: bool) -> None:
+        """Closes standard input, waits a moment if ``gently``, then kills the process and its children."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             await self._input.aclose()
-        with anyio.move_on_after(GRACE_S):
-            await self._process.wait()
+        if gently:
+            with anyio.move_on_after(GRACE_S):
+                await self._process.wait()
         self._kill()
         await self._process.aclose()
         self._complaints.close()

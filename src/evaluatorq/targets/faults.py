@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from evaluatorq.errors import CallError, EvaluatorqError
 from evaluatorq.llm.errors import ApiError, api_call_error, clean_message, network_error, read_retry_after
 
 _DEPTH = 5
+_NOT_THE_AGENT = (str(Path(__file__).parent), str(Path(os.__file__).parent), "<frozen ")
 _NETWORK = {("httpx", "TransportError"), ("requests", "ConnectionError"), ("aiohttp", "ClientConnectionError")}
 _TIMEOUTS = {("requests", "Timeout"), ("aiohttp", "ServerTimeoutError")}
 _ERRNOS = {
@@ -73,7 +75,7 @@ def _place(trace: TracebackType | None) -> str:
     place = ""
     while trace is not None:
         code = trace.tb_frame.f_code
-        if own is None and Path(code.co_filename).parent != Path(__file__).parent:
+        if own is None and not code.co_filename.startswith(_NOT_THE_AGENT):
             own = code.co_filename
         if code.co_filename == own:
             place = f"{Path(own).name}:{trace.tb_lineno} in {code.co_name}"

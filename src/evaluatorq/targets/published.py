@@ -15,14 +15,13 @@ from dataclasses import replace
 from typing import Self
 
 from evaluatorq.errors import CallError, ConfigError
-from evaluatorq.llm.errors import clean_message
 from evaluatorq.model.messages import Message
-from evaluatorq.model.responses import AgentResponse
+from evaluatorq.model.responses import AgentResponse, AgentResponseError
 from evaluatorq.model.usage import Usage
 from evaluatorq.ports import Environment, Seat
 from evaluatorq.targets.callables import AgentCall, FunctionTarget, name_of, read_signature
 from evaluatorq.targets.faults import described, fault_of
-from evaluatorq.targets.replies import empty, unfit
+from evaluatorq.targets.replies import declared, empty, unfit
 from evaluatorq.targets.threads import in_thread
 
 _log = logging.getLogger(__name__)
@@ -69,14 +68,10 @@ class ObjectTarget(FunctionTarget):
         named = read(error) if callable(read) and isinstance(error, Exception) else None
         if not isinstance(named, tuple):
             return fault
-        code, message = named
-        return CallError(
-            str(code),
-            clean_message(str(message)),
-            retryable=fault.retryable,
-            retry_after=fault.retry_after,
-            component="target",
-        )
+        mapped = declared(AgentResponseError(code=str(named[0]), message=str(named[1])))
+        mapped.retryable = mapped.retryable and fault.retryable
+        mapped.retry_after = fault.retry_after
+        return mapped
 
     async def aclose(self) -> None:
         """Calls the agent's ``aclose`` or ``close``; what that raises is logged."""

@@ -50,7 +50,9 @@ def reply_of(
     """
     reply = _shaped(value)
     rows = tuple(_clean(row, index, reply.usage) for index, row in enumerate(reply.messages))
-    numbered = _Ids.after((*messages, *recorded), reply.usage).renumber(_unrecorded(rows, recorded))
+    numbered = _unrecorded(rows, recorded)
+    if any(row.tool_calls or row.role == "tool" for row in numbered):
+        numbered = _Ids.after((*messages, *recorded), reply.usage).renumber(numbered)
     if not open_calls(numbered) and not (numbered and numbered[-1].role == "assistant" and numbered[-1].is_spoken):
         raise empty("The agent answered without words.", usage=reply.usage)
     return replace(reply, messages=(*recorded, *numbered), reports_tools=reports_tools or reply.reports_tools)
@@ -94,7 +96,7 @@ def _described(value: object) -> str:
 
 def _from_response(response: AgentResponse) -> TargetReply:
     if response.error is not None:
-        raise _declared(response.error, response.usage)
+        raise declared(response.error, response.usage)
     thoughts = "\n".join(item.text for item in response.output if isinstance(item, OutputReasoning) and item.text)
     return TargetReply(
         response.to_messages(),
@@ -112,7 +114,8 @@ _CODES = frozenset(get_args(FaultCode))
 _DETERMINISTIC = {"auth", "quota", "bad_request", "not_found", "content_filter", "context_length", "refusal"}
 
 
-def _declared(error: AgentResponseError, usage: Usage | None) -> CallError:
+def declared(error: AgentResponseError, usage: Usage | None = None) -> CallError:
+    """The failure that an agent names itself; a code that is not on the list is a ``target_error``."""
     code = next((name for name in (error.code, error.error_type) if name in _CODES), None) or "target_error"
     return CallError(
         code,
@@ -257,8 +260,6 @@ class _Ids:
         return cls(set(calls), len(calls), usage)
 
     def renumber(self, rows: tuple[Message, ...]) -> tuple[Message, ...]:
-        if not any(row.tool_calls or row.role == "tool" for row in rows):
-            return rows
         return tuple(
             self._result(index, row) if row.role == "tool" else self._calls(index, row)
             for index, row in enumerate(rows)

@@ -24,6 +24,7 @@ from evaluatorq.targets.faults import described
 from evaluatorq.targets.published import ObjectTargets, is_shareable
 
 FORMS = "'module:attribute', 'http(s)://...', 'command:...', 'demo' or 'demo:flawed'"
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _KINDS: tuple[TargetKind, ...] = get_args(TargetKind)
 
 
@@ -133,9 +134,10 @@ def _from_spec(spec: _TargetSpec, parallelism: int) -> ResolvedTarget:
 def import_attribute(reference: str) -> object:
     """What ``module:attribute`` names; the present folder is looked in first. ``ConfigError`` with near names."""
     module_name, _, path = reference.partition(":")
-    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", module_name) or not re.fullmatch(r"[^\W\d]\w*(\.\w+)*", path):
-        hint = f"; write {Path(module_name).stem}:{path or 'agent'}" if module_name.endswith(".py") else ""
-        raise ConfigError(f"{reference!r} is not of the form module:attribute{hint}")
+    if module_name.endswith(".py"):
+        raise ConfigError(f"{reference!r} names a file; write {Path(module_name).stem}:{path or 'agent'}")
+    if not _DOTTED.fullmatch(module_name) or not _DOTTED.fullmatch(path):
+        raise ConfigError(f"{reference!r} is not of the form module:attribute")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

@@ -104,9 +104,10 @@ def request_values(
     tools: Sequence[ToolSpec] = (),
     only_last: bool = False,
 ) -> dict[str, JsonValue]:
-    """What the placeholders stand for in one request. ``only_last`` leaves out what the agent remembers itself."""
+    """What the placeholders stand for in one request. ``only_last`` leaves out all up to the agent's last row."""
     last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
-    told = messages[last:] if only_last and last is not None else messages
+    own = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), -1)
+    told = messages[own + 1 :] if only_last else messages
     return {
         "messages": [message.to_chat_completion() for message in told],
         "last_message": "" if last is None else messages[last].text,
