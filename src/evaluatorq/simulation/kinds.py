@@ -32,7 +32,7 @@ def _case_or_path(value: object) -> str:
 
 def _by(rule: Rule, value: object) -> object:
     """Holds a case to the rules of case files, whether written as a mapping or made in Python."""
-    raw = value.model_dump(mode="json", exclude_none=True, warnings=False) if isinstance(value, BaseModel) else value
+    raw = value.model_dump(mode="json", warnings=False) if isinstance(value, BaseModel) else value
     if isinstance(raw, dict):
         _refuse(rule(raw))
     return value
