@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import anyio
+
 from evaluatorq import __version__
 from evaluatorq.environments.registry import BUILT_IN, Environments
 from evaluatorq.errors import ConfigError, ReplayError
@@ -16,7 +18,7 @@ from evaluatorq.evaluators.registry import resolve_evaluators
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
 from evaluatorq.model.runs import Limits, RunPlan, TargetKind
 from evaluatorq.pacing.retry import RetryPolicy
-from evaluatorq.ports import ChatModel, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
+from evaluatorq.ports import ChatModel, Closeable, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
 from evaluatorq.roles.checks import check_judge
 from evaluatorq.roles.judge import model_judge
 from evaluatorq.roles.prompts import PROMPT_VERSION
@@ -114,6 +116,7 @@ class TargetFacts:
     name: str
     type: str
     model: str | None = None
+    metered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,8 @@ async def assembled(config: SimulationConfig) -> AsyncIterator[Assembly]:
         config.offline or (config.user_simulator is not None and config.judge is not None)
     )
     if not needs_models:
-        yield _assembly(config, _roles(config, _no_models))
+        async with _closing_target(_assembly(config, _roles(config, _no_models))) as assembly:
+            yield assembly
         return
     from evaluatorq.llm.client import open_models  # noqa: PLC0415  offline runs import no HTTP client
     from evaluatorq.llm.endpoint import Endpoint, Sampling, endpoint_from_environment  # noqa: PLC0415
@@ -142,11 +146,25 @@ async def assembled(config: SimulationConfig) -> AsyncIterator[Assembly]:
     ours = Endpoint(calls.base_url, endpoint.api_key) if calls.base_url else endpoint
     sampling = Sampling(temperature=calls.temperature, max_tokens=calls.max_tokens)
     async with open_models(config.datapoint_parallelism, calls.timeout_ms / 1000) as pool:
-        yield _assembly(
+        assembly = _assembly(
             config,
             _roles(config, lambda name: pool.model(name, ours, sampling)),
             lambda name: pool.model(name, endpoint),
         )
+        async with _closing_target(assembly):
+            yield assembly
+
+
+@asynccontextmanager
+async def _closing_target(assembly: Assembly) -> AsyncIterator[Assembly]:
+    """Closes, at the end, the connections that the agents of all conversations shared."""
+    try:
+        yield assembly
+    finally:
+        factory: object = assembly.crew.target
+        if isinstance(factory, Closeable):
+            with anyio.CancelScope(shield=True):
+                await factory.aclose()
 
 
 def _no_models(name: str) -> ChatModel:
@@ -157,7 +175,7 @@ def _assembly(config: SimulationConfig, roles: _Roles, models: ModelSource = _no
     facts, factory = _target(config, models)
     calls = config.llm_config or LLMCallConfig()
     metered = set() if config.offline else {"user_simulator", "judge"}
-    if facts.kind == "openai_model":
+    if facts.kind == "openai_model" or facts.metered:
         metered.add("target")
     crew = Crew(
         target=factory,
@@ -181,7 +199,8 @@ def _target(config: SimulationConfig, models: ModelSource) -> tuple[TargetFacts,
         facts = TargetFacts("openai_model", config.openai_model, "OpenAITarget", config.openai_model)
         return facts, openai_target(models(config.openai_model))
     resolved = resolve_target(config.agent, parallelism=config.datapoint_parallelism)
-    return TargetFacts(resolved.kind, resolved.name, resolved.type, resolved.model), resolved.factory
+    facts = TargetFacts(resolved.kind, resolved.name, resolved.type, resolved.model, resolved.metered)
+    return facts, resolved.factory
 
 
 def _roles(config: SimulationConfig, models: ModelSource) -> _Roles:

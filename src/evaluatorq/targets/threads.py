@@ -15,6 +15,8 @@ from typing import Generic, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal
 
+from evaluatorq.errors import CallError
+
 T = TypeVar("T")
 
 
@@ -58,6 +60,10 @@ async def in_thread(call: Callable[[BlockingPortal], T]) -> T:
             with suppress(RuntimeError):
                 portal.start_task_soon(done.set)
 
-        Thread(target=work, name="evaluatorq target", daemon=True).start()
+        try:
+            Thread(target=work, name="evaluatorq target", daemon=True).start()
+        except RuntimeError as error:
+            message = "no thread is left for the agent's blocking code; lower the parallelism"
+            raise CallError("internal_error", message, retryable=True, component="infrastructure") from error
         await done.wait()
     return outcome.get()
