@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TypeVar
 import anyio
 from pydantic import JsonValue
 
-from evaluatorq.errors import CallError, Component
+from evaluatorq.errors import CallError, Component, ConfigError
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.pacing.retry import RetryPolicy
@@ -68,11 +69,14 @@ class Participants:
 
     async def aclose(self) -> None:
         """Gives back what they hold; a fault while doing so is nobody's verdict."""
-        held: tuple[object, ...] = (self.target, self.user, self.judge, self.environment)
-        for participant in held:
-            if isinstance(participant, Closeable):
-                with suppress(Exception), anyio.move_on_after(CLOSING_S, shield=True):
-                    await participant.aclose()
+        for participant in (self.target, self.user, self.judge, self.environment):
+            await _given_back(participant)
+
+
+async def _given_back(participant: object) -> None:
+    if isinstance(participant, Closeable):
+        with suppress(Exception), anyio.move_on_after(CLOSING_S, shield=True):
+            await participant.aclose()
 
 
 def conversation_seed(plan: RunPlan, row: int) -> int:
@@ -109,6 +113,28 @@ def world_of(crew: Crew, datapoint: SimulationDatapoint, seed: int, state: JsonV
     if environment is not None and state is not None:
         environment.restore(state)
     return environment
+
+
+async def try_worlds(plan: RunPlan, crew: Crew) -> None:
+    """Makes the world of each distinct scenario once, so that one which cannot be made is told before anything runs.
+
+    Raises ``ConfigError``; whatever else a builder raises is told in one.
+    """
+    tried: set[str] = set()
+    for datapoint in plan.datapoints:
+        scenario = datapoint.scenario
+        key = json.dumps([scenario.environment, scenario.setup], sort_keys=True)
+        if key in tried:
+            continue
+        tried.add(key)
+        try:
+            world = crew.environment(datapoint, plan.seed)
+        except ConfigError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise ConfigError(f"scenario {scenario.name!r}: its environment cannot be made: {reason}") from error
+        await _given_back(world)
 
 
 def snapshot_of(environment: Environment | None) -> JsonValue:

@@ -13,6 +13,7 @@ from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan, SimulationRun
 from evaluatorq.ports import Sink
 from evaluatorq.run.clock import SystemClock
+from evaluatorq.run.crew import try_worlds
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.assemble import assembled, cases_of, plan_of
@@ -69,6 +70,7 @@ async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = ()
     cases = cases_of(config)
     async with assembled(config) as assembly:
         plan = plan_of(config, cases, assembly, now=SystemClock().now())
+        await try_worlds(plan, assembly.crew)
         outcome = await run_plan(plan, assembly.crew, run_options(config, plan, keep=keep), sinks)
     write_results(outcome, config.results)
     return outcome
@@ -85,6 +87,7 @@ async def resume_simulation(
     plan = JournalReader(folder).plan
     config = resumed_config(plan, overrides or {})
     async with assembled(config) as assembly:
+        await try_worlds(plan, assembly.crew)
         outcome = await resume_plan(folder, assembly.crew, run_options(config, plan, keep=keep), sinks)
     write_results(outcome, config.results)
     return outcome
