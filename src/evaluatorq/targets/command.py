@@ -63,7 +63,6 @@ class CommandTargetSpec(TargetSpec):
 class CommandTargets:
     """Makes a target, and with it a process, for each conversation."""
 
-    kind = "callback"
     type = "CommandTarget"
     metered = False
 

@@ -95,7 +95,6 @@ class _Endpoint(NamedTuple):
 class HttpTargets:
     """Makes a target for each conversation with one endpoint; they share its connections until ``aclose``."""
 
-    kind = "callback"
     type = "HttpTarget"
 
     def __init__(self, spec: HttpTargetSpec, *, parallelism: int = 1) -> None:
