@@ -2,8 +2,8 @@
 
 One refusal among many answers is the caller's own business, who waits and asks again. When a quarter of the recent
 answers are refusals, the endpoint is overloaded and everybody gives way: the limit is halved once for all calls that
-were under way, and nobody new goes out before the endpoint's Retry-After has passed. Each clean round (as many good
-answers as the limit) then gives back a tenth of the maximum, so the maximum is reached within ten clean rounds.
+were under way, and nobody new goes out before the endpoint's Retry-After has passed. Each good answer then gives a
+little back, so that the maximum is reached within ten clean rounds (a round is as many answers as the limit).
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from evaluatorq.errors import CallError, ConfigError
 OVERLOADED = 0.25
 """The share of refusals among recent answers from which on everybody gives way."""
 ROUNDS_TO_MAXIMUM = 10
+"""Clean rounds after which the limit is at its maximum again, from wherever it fell to."""
+_GAIN = 1 / 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ class EndpointLimiter:
         if self._refused_share:
             self._refused_share *= 1.0 - self._weight()
         if self._limit < self._cap:
-            self._limit = min(self._cap, self._limit + self._cap / ROUNDS_TO_MAXIMUM / self._limit)
+            self._limit = min(self._cap, self._limit + self._cap * _GAIN / self._limit)
 
     def _refused(self, burst: int, retry_after: float | None) -> None:
         if burst == self._burst:
