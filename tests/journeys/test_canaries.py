@@ -18,7 +18,7 @@ from evaluatorq.model.messages import Message
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import Limits, RunPlan
 from evaluatorq.ports import TargetFactory
-from evaluatorq.reports.view import verdict_of
+from evaluatorq.records.verdicts import verdict_of
 from evaluatorq.roles.checks import check_judge
 from evaluatorq.roles.scripted import offline_user
 from evaluatorq.run.crew import Crew

@@ -12,7 +12,8 @@ from evaluatorq.model.judgments import CriterionAudit
 from evaluatorq.model.messages import assistant, user
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.usage import Usage
-from evaluatorq.reports.view import Rate, Summary, criteria_of, turn_of, verdict_of
+from evaluatorq.records.verdicts import Rate, criteria_of, turn_of, verdict_of
+from evaluatorq.reports.view import Summary
 
 RULES = [
     ("everything was decided and held", result(HELD), "passed"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from evaluatorq.model.events import CallFailed, Ended, Event, Noted, Resumed, Scored, Started
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
+from evaluatorq.records.verdicts import Verdict
 from evaluatorq.reports.text import one_line, plural
-from evaluatorq.reports.view import VERDICTS, ConversationLine, Summary, Verdict
+from evaluatorq.reports.view import VERDICTS, ConversationLine, Summary
 
 MARKS: dict[Verdict, str] = {"passed": "✓", "failed": "✗", "unknown": "?", "errored": "!"}
 

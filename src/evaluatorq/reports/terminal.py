@@ -11,6 +11,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Self
 
 from evaluatorq.model.runs import RunPlan, SimulationRun
+from evaluatorq.records.verdicts import Rate, State
 from evaluatorq.reports.progress import MARKS
 from evaluatorq.reports.text import one_line, plural
 from evaluatorq.reports.view import (
@@ -18,8 +19,6 @@ from evaluatorq.reports.view import (
     ConversationLine,
     CriterionTally,
     Finding,
-    Rate,
-    State,
     Summary,
 )
 

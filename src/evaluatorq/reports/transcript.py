@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.results import SimulationResult, TurnMetrics
+from evaluatorq.records.verdicts import CriterionView, criteria_of, goal_of, turn_of
 from evaluatorq.reports.progress import MARKS
 from evaluatorq.reports.terminal import STATE_MARKS, STYLES, Page, columns, party, percent, styled
 from evaluatorq.reports.text import one_line, plural, printable
-from evaluatorq.reports.view import ConversationLine, CriterionView, criteria_of, goal_of, line_of, turn_of
+from evaluatorq.reports.view import ConversationLine, line_of
 
 if TYPE_CHECKING:
     from rich.text import Text
