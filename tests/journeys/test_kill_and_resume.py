@@ -1,0 +1,135 @@
+"""A run killed or interrupted anywhere is resumed to the same results; only what was under way is asked again."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from mock_server.interrupt import OFFLINE, Scene, histogram, is_running, manifest_of, repeated, without_volatile
+from mock_server.served import MockEndpoint, serving
+from mock_server.shell import MODELS, journal_lines, saved_run, write_cases
+
+OFFLINE_KILLS, HTTP_KILLS = 18, 7
+PARALLEL = 4
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scene, list[dict[str, object]], int]:
+    scene = Scene(tmp_path_factory.mktemp("offline"), OFFLINE)
+    whole = scene.whole()
+    return scene, whole, len(journal_lines(scene.folder))
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[MockEndpoint]:
+    with serving(latency_ms=8) as mock:
+        yield mock
+
+
+def over_http(folder: Path, endpoint: MockEndpoint) -> Scene:
+    folder.mkdir(exist_ok=True)
+    write_cases(folder / "cases.jsonl", 12, criteria=1)
+    words = ("-i", "cases.jsonl", "--openai-model", "mock-target", *MODELS, "--parallelism", str(PARALLEL))
+    return Scene(folder, words, endpoint)
+
+
+def test_a_run_killed_anywhere_is_resumed_to_the_same_results(
+    offline: tuple[Scene, list[dict[str, object]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene, whole, last = offline
+    places: list[int] = []
+    for seed in range(OFFLINE_KILLS):
+        scene.forget()
+        stopped = scene.stop_at(Random(seed).randrange(2, last))
+        places.append(stopped.lines)
+        resumed = scene.resume()
+        assert resumed.returncode == 0, resumed.stderr
+        assert scene.facts() == whole, f"killed after line {stopped.lines}"
+        again = repeated(stopped, scene.asked())
+        assert len(again) <= PARALLEL
+        assert not {int(question.split("/")[0]) for question in again} & stopped.finished
+    with capsys.disabled():
+        print(f"\n{len(places)} kills between the first and line {last}:\n{histogram(places, last)}")
+    assert sum(1 < place < last for place in places) >= 0.8 * OFFLINE_KILLS
+
+
+def test_over_http_the_endpoint_sees_only_what_was_under_way_again(tmp_path: Path, endpoint: MockEndpoint) -> None:
+    scene = over_http(tmp_path / "scene", endpoint)
+    whole = scene.whole()
+    last, cases_once = len(journal_lines(scene.folder)), endpoint.stats()["cases"]
+    for seed in range(HTTP_KILLS):
+        scene.forget()
+        endpoint.reset()
+        stopped = scene.stop_at(Random(seed).randrange(2, last))
+        before = endpoint.stats()["cases"]
+        resumed = scene.resume()
+        assert resumed.returncode == 0, resumed.stderr
+        stats = endpoint.stats()
+        for row in stopped.finished:
+            case = f"CASE-{row:04}"
+            assert stats["cases"][case] == before[case], "a finished conversation was asked again"  # type: ignore[index]
+        repeats: dict[str, int] = stats["repeats"]  # type: ignore[assignment]
+        assert sum(repeats.values()) <= PARALLEL
+        assert scene.facts() == whole
+        check_tokens(saved_run(scene.folder), stats["cases"], cases_once)  # type: ignore[arg-type]
+
+
+def check_tokens(
+    run: dict[str, object], served: dict[str, dict[str, dict[str, int]]], once: dict[str, dict[str, dict[str, int]]]
+) -> None:
+    """Known usage is the endpoint's; where an answer was lost on its way, that is said and the rest is known."""
+    results = run["results"]
+    assert isinstance(results, list)
+    for row, result in enumerate(results):
+        counted = sum(role["charged"] for role in served[f"CASE-{row:04}"].values())
+        ours = result["token_usage"]["total_tokens"]
+        if result["token_usage_known"]:
+            assert ours == counted
+        else:
+            assert result["attempts"] == 2
+            assert result["unread_answers"]
+            assert ours <= counted
+        assert ours == sum(role["charged"] for role in once[f"CASE-{row:04}"].values())
+
+
+def test_ctrl_c_stops_at_once_says_how_to_go_on_and_loses_nothing(
+    offline: tuple[Scene, list[dict[str, object]], int],
+) -> None:
+    scene, whole, last = offline
+    scene.forget()
+    stopped = scene.stop_at(last // 2, signal.SIGINT)
+    manifest = manifest_of(scene.folder)
+    assert stopped.code == 130
+    assert "Interrupted." in stopped.stderr
+    assert f"evaluatorq sim resume {manifest['run_id']}" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert (manifest["status"], manifest["error"]) == ("cancelled", None)
+    assert manifest["stages"][0]["completed"] == len(stopped.finished) < 48  # type: ignore[index]
+    assert not is_running(int(str(manifest["pid"])))
+    assert not list((scene.folder / ".evaluatorq" / "sim-runs").glob("*.json")), "no run file before all are finished"
+    assert scene.resume().returncode == 0
+    assert scene.facts() == whole
+    assert manifest_of(scene.folder)["status"] == "completed"
+
+
+def test_a_run_can_be_stopped_again_while_it_is_being_resumed(
+    offline: tuple[Scene, list[dict[str, object]], int],
+) -> None:
+    scene, whole, last = offline
+    scene.forget()
+    first = scene.stop_at(last // 4)
+    scene.words, words = ("sim", "resume", "-q", manifest_of(scene.folder)["run_id"]), scene.words  # type: ignore[assignment]
+    second = scene.stop_at(last // 2, signal.SIGINT)
+    scene.words = words
+    assert (first.code, second.code) in ((-9, 130), (-9, 0))
+    assert scene.resume().returncode == 0
+    assert scene.facts() == whole
+    results = saved_run(scene.folder)["results"]
+    assert isinstance(results, list)
+    assert max(result["attempts"] for result in results) >= 2
+    assert [without_volatile(result) for result in results] == whole
