@@ -2,6 +2,7 @@
 
     EvaluatorqError
     ├── ConfigError (ValueError)      an option that cannot be right: exit code 2
+    │   └── WrongKind (TypeError)     an object of a kind that cannot do the job
     ├── CaseError (ValueError)        a case file that cannot be right: file, line, field
     ├── ReplayError (RuntimeError)    a saved run that cannot be used
     │   └── RunNotFound               with near matches
@@ -39,6 +40,10 @@ class EvaluatorqError(Exception):
 
 class ConfigError(EvaluatorqError, ValueError):
     """An option or a combination of options that cannot be right."""
+
+
+class WrongKind(ConfigError, TypeError):  # noqa: N818  a description, as ConfigError's other messages are
+    """An object that lacks what its place asks for: no agent, no judge, no hooks."""
 
 
 class CaseError(EvaluatorqError, ValueError):

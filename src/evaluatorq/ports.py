@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
+from evaluatorq.conversation.machine import Conversation
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.judgments import Judgment
@@ -275,4 +276,25 @@ class Briefed(Protocol):
 
     def begun(self, plan: RunPlan) -> None:
         """The run is about to start, or to go on."""
+        ...
+
+
+@runtime_checkable
+class Attendant(Protocol):
+    """A sink that is waited for, and that sees what is known rather than what was added.
+
+    A run waits for it before it starts, and each conversation at its start, after each of its answers, and when its
+    record is made.
+    """
+
+    async def opened(self, plan: RunPlan) -> None:
+        """The run is about to start, or to go on; what this raises calls it off."""
+        ...
+
+    async def followed(self, thread_id: str, conversation: Conversation) -> None:
+        """A conversation is at this point; what this raises ends it with an error."""
+        ...
+
+    async def closed(self, result: SimulationResult) -> None:
+        """A conversation of this process has ended and was scored; what this raises ends the run."""
         ...

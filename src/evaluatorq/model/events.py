@@ -126,7 +126,10 @@ class Noted(_Event):
 
 
 class Ended(_Event):
-    """The conversation is over, and why. ``state`` is the environment's, read once at the end."""
+    """The conversation is over, and why. ``state`` is the environment's, read once at the end.
+
+    ``time_limit_s`` is the time that a conversation was given and that was up.
+    """
 
     kind: Literal["ended"] = "ended"
     terminated_by: TerminatedByName
@@ -135,6 +138,7 @@ class Ended(_Event):
     failed_component: Component | None = None
     error_type: str | None = None
     lost: Component | None = None
+    time_limit_s: float | None = None
     state: JsonValue = None
     state_changed: bool = False
     state_error: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
 from pydantic import AwareDatetime, Field, JsonValue, field_validator
@@ -35,12 +35,14 @@ class Limits(Record):
 class RunPlan(Record):
     """The first line of a journal: enough to resume the run in another process without any other file.
 
-    ``config`` is what the user asked for, without credentials; ``environment_kind`` and the rest say what was resolved.
+    ``config`` is what the user asked for, without credentials; the rest says what was resolved. ``evaluation_name`` is
+    the label that was given, where ``run_name`` may be made up.
     """
 
     journal_version: int = JOURNAL_VERSION
     run_id: str
     run_name: str
+    evaluation_name: str | None = None
     created_at: AwareDatetime
     mode: RunMode = "simulate"
     target_kind: TargetKind = "callback"
@@ -127,10 +129,9 @@ class SimulationRun(Published):
 
     @field_validator("created_at")
     @classmethod
-    def _aware(cls, value: datetime) -> datetime:
-        if value.tzinfo is None:
-            raise ValueError("created_at has no time zone; write UTC, such as 2026-01-31T09:00:00Z")
-        return value
+    def _utc(cls, value: datetime) -> datetime:
+        """A time without a zone is an old file's and means UTC; every time is kept in UTC."""
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
     def manifest_summary(self) -> dict[str, JsonValue]:
         """The four values that a listing shows."""

@@ -45,7 +45,7 @@ def result_of(
     audits = [_audit(conversation, i, c) for i, c in enumerate(conversation.scenario.criterion_list)]
     metas = [meta for meta, _ in audits]
     goal = goal_of(conversation, ended)
-    verified = not metas or any(meta.audited for meta in metas)
+    verified = not metas or conversation.ledger.any_audit or any(meta.audited for meta in metas)
     turns = _turns(conversation)
     result = SimulationResult(
         messages=list(conversation.messages),
@@ -222,10 +222,11 @@ def _turns(conversation: Conversation) -> list[TurnMetrics]:
             turns[-1] = Turn(last.number, last.usage + left, last.judgment, last.note)
         else:
             turns.append(Turn(1, left, note=conversation.ended.reason if conversation.ended else ""))
-    return [_turn_metrics(turn, conversation) for turn in turns]
+    return [turn_metrics(turn, conversation) for turn in turns]
 
 
-def _turn_metrics(turn: Turn, conversation: Conversation) -> TurnMetrics:
+def turn_metrics(turn: Turn, conversation: Conversation) -> TurnMetrics:
+    """One turn of the conversation as a result lists it."""
     judgment = turn.judgment
     if judgment is None:
         ended = conversation.ended
@@ -263,6 +264,8 @@ def _metadata(conversation: Conversation, ended: Ended, metas: list[CriteriaMeta
     if ended.terminated_by in ("error", "timeout"):
         metadata["error"] = ended.reason
         metadata["error_type"] = ended.error_type or ended.ended_by
+    if ended.time_limit_s is not None:
+        metadata["timeout"] = ended.time_limit_s
     if conversation.unread:
         metadata["token_usage_unknown"] = True
     return metadata

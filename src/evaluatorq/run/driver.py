@@ -37,6 +37,7 @@ from evaluatorq.run.text import clean_messages, clean_text
 
 T = TypeVar("T")
 Commit = Callable[[Event], None]
+Attend = Callable[[Conversation], Awaitable[None]]
 
 _UNREAD_CODES = frozenset({"timeout", "malformed_response", "truncated_response"})
 """Failures after which a server may have charged for an answer that nobody could read."""
@@ -54,7 +55,10 @@ def waits_for(state: Conversation) -> Component:
 
 
 class Driver:
-    """One conversation's driver. ``commit`` puts an event on disk and shows it to whoever watches."""
+    """One conversation's driver. ``commit`` puts an event on disk and shows it to whoever watches.
+
+    ``attend`` is waited for after each answer.
+    """
 
     def __init__(
         self,
@@ -65,12 +69,14 @@ class Driver:
         thread_id: str,
         commit: Commit,
         clock: Clock,
+        attend: Attend | None = None,
     ) -> None:
         self.state = state
         self._participants = participants
         self._crew = crew
         self._thread_id = thread_id
         self._commit_event = commit
+        self._attend = attend
         self._clock = clock
         self._component: Component = "infrastructure"
         self._began = 0.0
@@ -82,13 +88,15 @@ class Driver:
         with anyio.move_on_after(time_limit_s) as scope:
             while not isinstance(request := next_request(self.state), Stop):
                 self._commit(await self._answer(request))
+                if self._attend is not None:
+                    await self._attend(self.state)
         if self.state.phase is Phase.OVER:
             return self.state
         request = next_request(self.state)
         if isinstance(request, Stop):
             self._end(request)
         elif scope.cancelled_caught:
-            self._end(self._out_of_time(time_limit_s or 0.0), lost=waits_for(self.state))
+            self._end(self._out_of_time(time_limit_s or 0.0), lost=waits_for(self.state), time_limit_s=time_limit_s)
         return self.state
 
     # ---------------------------------------------------------------- answering
@@ -258,7 +266,7 @@ class Driver:
         reason = f"The conversation's time of {limit_s:g} s was up while waiting for the {component.replace('_', ' ')}."
         return Stop("timeout", "timeout", reason, component, "timeout")
 
-    def _end(self, stop: Stop, *, lost: Component | None = None) -> None:
+    def _end(self, stop: Stop, *, lost: Component | None = None, time_limit_s: float | None = None) -> None:
         error: str | None = None
         state: JsonValue = None
         try:
@@ -274,6 +282,7 @@ class Driver:
             failed_component=stop.failed_component,
             error_type=stop.error_type,
             lost=lost if lost in self._crew.metered else None,
+            time_limit_s=time_limit_s,
             state=state if changed else None,
             state_changed=changed,
             state_error=error,

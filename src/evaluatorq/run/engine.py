@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -19,7 +20,7 @@ from evaluatorq.errors import CallError, StoreError
 from evaluatorq.model.events import Ended, Event, Resumed, Scored, Started
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
-from evaluatorq.ports import Briefed, Sink
+from evaluatorq.ports import Attendant, Briefed, Sink
 from evaluatorq.records.result import result_of
 from evaluatorq.records.run import run_header
 from evaluatorq.run.clock import Clock, SystemClock
@@ -58,7 +59,7 @@ async def run_plan(
 ) -> RunOutcome:
     """Runs every conversation of a new plan. Raises ``StoreError`` when its files cannot be written."""
     engine = Engine(plan, crew, options, sinks, clock or SystemClock())
-    _brief(sinks, plan)
+    await _brief(sinks, plan)
     journal = Journal.create(engine.folder, plan, sync=options.sync) if options.journal else None
     return await engine.execute(journal, Recovery())
 
@@ -70,16 +71,18 @@ async def resume_plan(
     reader = JournalReader(folder)
     plan = reader.plan
     engine = Engine(plan, crew, options, sinks, clock or SystemClock())
-    _brief(sinks, plan)
+    await _brief(sinks, plan)
     journal = Journal.reopen(folder, sync=options.sync)
     recovery = recover(reader, plan, engine.is_complete, engine.restore)
     return await engine.execute(journal, recovery)
 
 
-def _brief(sinks: Sequence[Sink], plan: RunPlan) -> None:
+async def _brief(sinks: Sequence[Sink], plan: RunPlan) -> None:
     for sink in sinks:
         if isinstance(sink, Briefed):
             sink.begun(plan)
+        if isinstance(sink, Attendant):
+            await sink.opened(plan)
 
 
 class Engine:
@@ -93,6 +96,7 @@ class Engine:
         self.runs_dir = options.runs_dir or get_sim_runs_dir()
         self.folder = journals_dir(self.runs_dir) / plan.run_id
         self._sinks = tuple(sinks)
+        self._attendants = tuple(sink for sink in sinks if isinstance(sink, Attendant))
         self._spool = Spool()
         self._kept: dict[int, SimulationResult] = {}
         self._dropped: dict[int, Dropped] = {}
@@ -178,7 +182,9 @@ class Engine:
         for scored in await score(missing, result, self.clock):
             self._commit(row, scored)
             recovered.scores[scored.evaluator] = scored
-        self._put_away(row, recovered)
+        result = self._put_away(row, recovered)
+        for attendant in self._attendants:
+            await attendant.closed(result)
 
     async def _drive(self, row: int, recovered: Recovered) -> Conversation:
         """Drives a conversation to its end; a fault of ours ends it with a name instead of ending the run."""
@@ -194,10 +200,12 @@ class Engine:
             thread_id=self.plan.thread_id(row),
             commit=lambda happened: self._commit(row, happened),
             clock=self.clock,
+            attend=partial(self._attend, row) if self._attendants else None,
         )
         try:
             self._commit(row, event)
             driver.state = apply(state, event)
+            await self._attend(row, driver.state)
             return await driver.drive(self._time_left())
         except StoreError:
             raise
@@ -251,6 +259,10 @@ class Engine:
             limits.append(max(0.0, self._deadline - self.clock.seconds()))
         return min(limits, default=None)
 
+    async def _attend(self, row: int, state: Conversation) -> None:
+        for attendant in self._attendants:
+            await attendant.followed(self.plan.thread_id(row), state)
+
     def _commit(self, row: int, event: Event) -> None:
         if self._journal is not None:
             self._journal.append(row, event)
@@ -269,12 +281,14 @@ class Engine:
         """Puts away a conversation that an earlier process finished."""
         self._put_away(row, recovered)
 
-    def _put_away(self, row: int, recovered: Recovered) -> None:
+    def _put_away(self, row: int, recovered: Recovered) -> SimulationResult:
         order = {evaluator.name: i for i, evaluator in enumerate(self.crew.evaluators)}
         scores: list[Scored] = sorted(recovered.scores.values(), key=lambda s: order.get(s.evaluator, len(order)))
         result = result_of(recovered.state, thread_id=self.plan.thread_id(row), row=row, scores=scores)
-        if self.plan.run_name:
-            result.metadata["evaluation_name"] = self.plan.run_name
+        if self.plan.evaluation_name is not None:
+            result.metadata["evaluation_name"] = self.plan.evaluation_name
+        if "user_simulator" in self.plan.models:
+            result.metadata["model"] = self.plan.models["user_simulator"]
         self._spool.add(row, result)
         if self.options.keep:
             self._kept[row] = result
@@ -284,3 +298,4 @@ class Engine:
             self._dropped[row] = Dropped(row, result.failed_component, code, result.reason)
         for sink in self._sinks:
             sink.finished(result)
+        return result

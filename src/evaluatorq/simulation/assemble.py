@@ -43,6 +43,7 @@ DEFAULT_MODEL = "openai/gpt-6-luna"
 DEFAULT_JUDGE_MODEL = "openai/gpt-6-sol"
 DEFAULT_EVALUATORS = ("goal_achieved", "criteria_met")
 DEFAULT_MAX_TURNS = 10
+DEFAULT_RUN_NAME = "sim"
 OWN_ENVIRONMENT = "own"
 
 
@@ -252,7 +253,8 @@ def plan_of(config: SimulationConfig, cases: Cases, assembly: Assembly, *, now: 
     target = assembly.target
     return RunPlan(
         run_id=uuid.uuid4().hex,
-        run_name=config.run_name or "sim",
+        run_name=config.run_name or DEFAULT_RUN_NAME,
+        evaluation_name=config.run_name,
         created_at=now,
         target_kind=target.kind,
         target=target.name,
