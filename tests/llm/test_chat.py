@@ -325,6 +325,15 @@ async def test_a_bad_request_for_another_reason_keeps_its_own_error_and_teaches_
     assert "tool_choice" in fake.bodies[-1]
 
 
+@pytest.mark.parametrize(
+    "served", [refusal(None, "model_not_found", 404), refusal("messages", None), refusal(None, None, 401)]
+)
+async def test_a_refusal_that_cannot_be_of_the_form_tries_no_other(pool, fake, served: Served) -> None:
+    fake.answers(served)
+    await failure_of(pool, fake, JUDGE)
+    assert len(fake.seen) == 1
+
+
 async def test_a_form_that_worked_is_kept_whatever_happens_later(pool, fake) -> None:
     fake.answers(tool_answer("verdict", '{"passed": true}'))
     await model(pool, fake).complete(JUDGE)

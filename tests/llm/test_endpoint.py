@@ -62,7 +62,9 @@ def test_credentials_in_the_url_become_a_header_and_given_headers_win() -> None:
     assert Endpoint("https://h.test", None, {"api-key": "k"}).request_headers()["api-key"] == "k"
 
 
-@pytest.mark.parametrize("base_url", ["", "host.test/v1", "ftp://host.test", "http://", "http:///v1"])
+@pytest.mark.parametrize(
+    "base_url", ["", "host.test/v1", "ftp://host.test", "http://", "http:///v1", "http://h:port", "http://[::1"]
+)
 def test_what_is_no_base_url_is_refused_in_one_sentence(base_url: str) -> None:
     with pytest.raises(ConfigError, match="a base URL starts with"):
         Endpoint(base_url)

@@ -93,6 +93,12 @@ async def test_cookies_of_one_conversation_do_not_reach_another(fake: FakeEndpoi
 
 
 @pytest.mark.parametrize("plain", [False, True])
+async def test_requests_say_whose_they_are(fake: FakeEndpoint, plain: bool) -> None:
+    await ask(fake.base_url, plain=plain)
+    assert fake.seen[0].headers["user-agent"] == "evaluatorq"
+
+
+@pytest.mark.parametrize("plain", [False, True])
 async def test_redirects_are_answers(fake: FakeEndpoint, plain: bool) -> None:
     fake.answers(Served(b"", 307, headers={"location": "http://elsewhere.test/"}))
     async with open_wire(2, 5.0, plain=plain) as wire:
@@ -121,7 +127,10 @@ async def test_both_transports_fail_with_the_same_code(
 
 
 @pytest.mark.parametrize("plain", [False, True])
-async def test_garbage_instead_of_http_is_a_network_error(plain: bool) -> None:
+@pytest.mark.parametrize("proxied", [False, True])
+async def test_garbage_instead_of_http_is_a_network_error(
+    plain: bool, proxied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def babble(stream: anyio.abc.SocketStream) -> None:
         async with stream:
             await stream.receive()
@@ -130,9 +139,11 @@ async def test_garbage_instead_of_http_is_a_network_error(plain: bool) -> None:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", family=socket.AddressFamily.AF_INET)
     async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, babble)
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        url = f"http://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}"
+        if proxied:
+            monkeypatch.setenv("HTTP_PROXY", url)
         with pytest.raises(CallError) as caught:
-            await ask(f"http://127.0.0.1:{port}/v1", plain=plain)
+            await ask(OUTSIDE if proxied else f"{url}/v1", plain=plain)
         group.cancel_scope.cancel()
     assert caught.value.code == "network_error"
 

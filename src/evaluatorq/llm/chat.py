@@ -26,6 +26,7 @@ from evaluatorq.ports import ChatPrefix, ChatReply, ChatRequest
 
 MOST_LESSONS = 16
 """So many refusals are learned within one call; then it fails with the last."""
+_NO_SUCH_MODEL = {"model_not_found", "not_found_error"}
 _MESSAGE_ROLE = re.compile(r"messages[.\[](\d+)\]?\.role")
 
 
@@ -93,7 +94,7 @@ class OpenAIChat:
                 failure = api_call_error(error, self._where, answer.body, self.endpoint.secrets)
                 if self._learns(error, head, request):
                     form = None if form is None else min(form, self.abilities.form)
-                elif form and failure.code in ("bad_request", "not_found") and not self.abilities.form_works:
+                elif form and _may_mean_the_form(error, failure) and not self.abilities.form_works:
                     unnamed = unnamed or failure
                     form = form.below
                 else:
@@ -146,3 +147,8 @@ class OpenAIChat:
     def _unreadable(self, code: str, what: str, body: bytes, usage: Usage | None = None) -> CallError:
         raw = clean_raw(body, self.endpoint.secrets)
         return CallError(code, f"{self._where} {what}", retryable=True, usage=usage, raw=raw)
+
+
+def _may_mean_the_form(error: ApiError, failure: CallError) -> bool:
+    """A refusal that names nothing may be of the form in which an object was asked for."""
+    return error.param is None and failure.code in ("bad_request", "not_found") and not error.names & _NO_SUCH_MODEL

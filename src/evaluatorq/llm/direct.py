@@ -10,19 +10,25 @@ import httpx
 from httpx_aiohttp import AiohttpTransport, HttpxAiohttpClient
 
 from evaluatorq.llm.errors import network_error
-from evaluatorq.llm.exchange import Answer, Call
+from evaluatorq.llm.exchange import USER_AGENT, Answer, Call
 
 DNS_CACHE_S = 300
-FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
 _timeout = lru_cache(maxsize=64)(lambda seconds: aiohttp.ClientTimeout(total=seconds))
 
 
 class DirectSession:
-    """One aiohttp session for a whole run. It keeps no cookies and follows no redirects."""
+    """One aiohttp session for a whole run. It keeps no cookies and follows no redirects.
+
+    ``failures`` are what a request can raise here, also through ``aiohttp_client``.
+    """
+
+    failures = (aiohttp.ClientError, OSError, TimeoutError)
 
     def __init__(self, tls: ssl.SSLContext, keepalive_s: float) -> None:
         connector = aiohttp.TCPConnector(limit=0, ssl=tls, ttl_dns_cache=DNS_CACHE_S, keepalive_timeout=keepalive_s)
-        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self._session = aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers=USER_AGENT
+        )
 
     def carries(self, transport: httpx.AsyncBaseTransport) -> bool:
         """Whether httpx would send the request straight to its host over aiohttp, as this session does."""
@@ -39,12 +45,12 @@ class DirectSession:
                 allow_redirects=False,
                 timeout=_timeout(timeout_s),
             )
-        except FAILURES as exc:
+        except self.failures as exc:
             raise network_error(exc, call.where) from exc
         try:
             async with response:
                 data = await response.read()
-        except FAILURES as exc:
+        except self.failures as exc:
             raise network_error(exc, call.where, reading=True) from exc
         return Answer(response.status, response.headers, data)
 

@@ -27,8 +27,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not _is_http_url(self.base_url):
             raise ConfigError(
                 f"a base URL starts with http:// or https:// and names a host, not {bare_url(self.base_url)!r}"
             )
@@ -104,7 +103,18 @@ def endpoint_from_environment() -> Endpoint:
     return Endpoint(base_url, key)
 
 
+def _is_http_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        return False
+
+
 def bare_url(url: str) -> str:
-    """The URL without credentials, query and fragment."""
-    parts = urlsplit(url)
+    """The URL without credentials, query and fragment; a text that is no URL as it is, up to its query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.rpartition("@")[2].partition("?")[0]
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

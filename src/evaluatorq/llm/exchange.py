@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+USER_AGENT = {"user-agent": "evaluatorq"}
+
 
 @dataclass(slots=True, eq=False)
 class Call:

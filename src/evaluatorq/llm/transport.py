@@ -21,13 +21,12 @@ import anyio
 import httpx
 
 from evaluatorq.llm.errors import network_error
-from evaluatorq.llm.exchange import Answer, Call
+from evaluatorq.llm.exchange import USER_AGENT, Answer, Call
 
 if TYPE_CHECKING:
     from evaluatorq.llm.direct import DirectSession
 
 KEEPALIVE_S = 30.0
-USER_AGENT = {"user-agent": "evaluatorq"}
 _url = lru_cache(maxsize=1024)(httpx.URL)
 
 
@@ -38,6 +37,7 @@ class Wire:
         self._client = client
         self._direct = direct
         self._timeout_s = timeout_s
+        self._failures = (httpx.HTTPError, OSError, *(direct.failures if direct is not None else ()))
 
     async def send(self, call: Call, timeout_s: float | None = None) -> Answer:
         """The answer to one request. The timeout covers all of it, to the last byte."""
@@ -53,24 +53,18 @@ class Wire:
             headers={**USER_AGENT, **call.headers},
             extensions={"timeout": httpx.Timeout(timeout_s).as_dict()},
         )
-        return await _send_through(transport, request, timeout_s, call.where)
-
-
-async def _send_through(
-    transport: httpx.AsyncBaseTransport, request: httpx.Request, timeout_s: float, where: str
-) -> Answer:
-    reading = False
-    try:
-        with anyio.fail_after(timeout_s):
-            response = await transport.handle_async_request(request)
-            reading = True
-            try:
-                data = await response.aread()
-            finally:
-                await response.aclose()
-    except (httpx.HTTPError, OSError) as exc:
-        raise network_error(exc, where, reading=reading) from exc
-    return Answer(response.status_code, response.headers, data)
+        reading = False
+        try:
+            with anyio.fail_after(timeout_s):
+                response = await transport.handle_async_request(request)
+                reading = True
+                try:
+                    data = await response.aread()
+                finally:
+                    await response.aclose()
+        except self._failures as exc:
+            raise network_error(exc, call.where, reading=reading) from exc
+        return Answer(response.status_code, response.headers, data)
 
 
 @asynccontextmanager
