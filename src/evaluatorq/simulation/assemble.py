@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,7 +17,7 @@ from evaluatorq.evaluators.registry import resolve_evaluators
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
 from evaluatorq.model.runs import Limits, RunPlan, TargetKind
 from evaluatorq.pacing.retry import RetryPolicy
-from evaluatorq.ports import ChatModel, Closeable, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
+from evaluatorq.ports import Closeable, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
 from evaluatorq.roles.checks import check_judge
 from evaluatorq.roles.judge import model_judge
 from evaluatorq.roles.prompts import PROMPT_VERSION
@@ -27,6 +26,7 @@ from evaluatorq.roles.scripted import offline_user
 from evaluatorq.roles.user import model_user
 from evaluatorq.run.crew import Crew
 from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
+from evaluatorq.simulation.models import Models, NoModels, fast_model, opened_models, smart_model
 from evaluatorq.store.cases import (
     bundled,
     check_datapoints,
@@ -39,8 +39,6 @@ from evaluatorq.store.cases import (
 from evaluatorq.store.runs import find_run, read_run
 from evaluatorq.targets.resolve import import_attribute, resolve_target
 
-DEFAULT_MODEL = "openai/gpt-6-luna"
-DEFAULT_JUDGE_MODEL = "openai/gpt-6-sol"
 DEFAULT_EVALUATORS = ("goal_achieved", "criteria_met")
 DEFAULT_MAX_TURNS = 10
 DEFAULT_RUN_NAME = "sim"
@@ -97,8 +95,6 @@ def _scenarios(config: SimulationConfig) -> list[Scenario]:
 
 # ---------------------------------------------------------------- the crew
 
-ModelSource = Callable[[str], ChatModel]
-
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
@@ -132,28 +128,20 @@ class _Roles:
 @asynccontextmanager
 async def assembled(config: SimulationConfig) -> AsyncIterator[Assembly]:
     """The crew for these options; a connection pool is opened only when a model is asked, and closed at the end."""
-    needs_models = config.openai_model is not None or not (
-        config.offline or (config.user_simulator is not None and config.judge is not None)
-    )
-    if not needs_models:
-        async with _closing_target(_assembly(config, _roles(config, _no_models))) as assembly:
+    if not _asks_models(config):
+        async with _closing_target(_assembly(config, NoModels())) as assembly:
             yield assembly
         return
-    from evaluatorq.llm.client import open_models  # noqa: PLC0415  offline runs import no HTTP client
-    from evaluatorq.llm.endpoint import Endpoint, Sampling, endpoint_from_environment  # noqa: PLC0415
+    async with (
+        opened_models(config.llm_config, config.datapoint_parallelism) as models,
+        _closing_target(_assembly(config, models)) as assembly,
+    ):
+        yield assembly
 
-    calls = config.llm_config or LLMCallConfig()
-    endpoint = endpoint_from_environment()
-    ours = Endpoint(calls.base_url, endpoint.api_key) if calls.base_url else endpoint
-    sampling = Sampling(temperature=calls.temperature, max_tokens=calls.max_tokens)
-    async with open_models(config.datapoint_parallelism, calls.timeout_ms / 1000) as pool:
-        assembly = _assembly(
-            config,
-            _roles(config, lambda name: pool.model(name, ours, sampling)),
-            lambda name: pool.model(name, endpoint),
-        )
-        async with _closing_target(assembly):
-            yield assembly
+
+def _asks_models(config: SimulationConfig) -> bool:
+    roles_ask = not config.offline and (config.user_simulator is None or config.judge is None)
+    return config.openai_model is not None or roles_ask
 
 
 @asynccontextmanager
@@ -168,11 +156,8 @@ async def _closing_target(assembly: Assembly) -> AsyncIterator[Assembly]:
                 await factory.aclose()
 
 
-def _no_models(name: str) -> ChatModel:
-    raise ConfigError(f"no model is to be asked in this run, yet {name!r} was")
-
-
-def _assembly(config: SimulationConfig, roles: _Roles, models: ModelSource = _no_models) -> Assembly:
+def _assembly(config: SimulationConfig, models: Models) -> Assembly:
+    roles = _roles(config, models)
     facts, factory = _target(config, models)
     calls = config.llm_config or LLMCallConfig()
     metered = set() if config.offline else {"user_simulator", "judge"}
@@ -193,34 +178,33 @@ def _assembly(config: SimulationConfig, roles: _Roles, models: ModelSource = _no
     return Assembly(crew, facts, roles.models)
 
 
-def _target(config: SimulationConfig, models: ModelSource) -> tuple[TargetFacts, TargetFactory]:
+def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, TargetFactory]:
     if config.openai_model is not None:
         from evaluatorq.targets.openai import openai_target  # noqa: PLC0415  only where a model is the agent
 
         facts = TargetFacts("openai_model", config.openai_model, "OpenAITarget", config.openai_model)
-        return facts, openai_target(models(config.openai_model))
+        return facts, openai_target(models.theirs(config.openai_model))
     resolved = resolve_target(config.agent, parallelism=config.datapoint_parallelism)
     facts = TargetFacts(resolved.kind, resolved.name, resolved.type, resolved.model, resolved.metered)
     return facts, resolved.factory
 
 
-def _roles(config: SimulationConfig, models: ModelSource) -> _Roles:
-    calls = config.llm_config or LLMCallConfig()
+def _roles(config: SimulationConfig, models: Models) -> _Roles:
     names: dict[str, str] = {}
     if config.user_simulator is not None:
         user = published_user(config.user_simulator)
     elif config.offline:
         user = offline_user
     else:
-        fast = config.sim_model or calls.model or os.environ.get("EVALUATORQ_FAST_MODEL") or DEFAULT_MODEL
-        names["user_simulator"], user = fast, model_user(models(fast))
+        fast = fast_model(config)
+        names["user_simulator"], user = fast, model_user(models.ours(fast))
     if config.judge is not None:
         judge = published_judge(config.judge)
     elif config.offline:
         judge = check_judge
     else:
-        smart = config.judge_model or calls.model or os.environ.get("EVALUATORQ_SMART_MODEL") or DEFAULT_JUDGE_MODEL
-        names["judge"], judge = smart, model_judge(models(smart))
+        smart = smart_model(config)
+        names["judge"], judge = smart, model_judge(models.ours(smart))
     return _Roles(user, judge, names)
 
 

@@ -1,0 +1,1 @@
+"""New cases by a model: personas, scenarios, and seeded perturbations of what users write."""

@@ -1,0 +1,120 @@
+"""Which model plays which role, and where it is asked: one pool of connections for everything that a run asks.
+
+A client that is handed in instead of the environment's endpoint is a ``ChatModel`` of one's own, which then answers for
+every role of the simulation, or a vendor's client, of which the base URL and the key are taken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Protocol, TypeGuard
+
+from evaluatorq.errors import ConfigError
+from evaluatorq.ports import ChatModel
+from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
+
+if TYPE_CHECKING:
+    from evaluatorq.llm.client import ModelPool
+    from evaluatorq.llm.endpoint import Endpoint
+
+DEFAULT_MODEL = "openai/gpt-6-luna"
+DEFAULT_JUDGE_MODEL = "openai/gpt-6-sol"
+
+
+def fast_model(config: SimulationConfig) -> str:
+    """The model that plays the user and writes cases, where none of its own is named."""
+    return config.sim_model or _named(config.llm_config) or os.environ.get("EVALUATORQ_FAST_MODEL") or DEFAULT_MODEL
+
+
+def smart_model(config: SimulationConfig) -> str:
+    """The model that judges and sums up."""
+    named = config.judge_model or _named(config.llm_config)
+    return named or os.environ.get("EVALUATORQ_SMART_MODEL") or DEFAULT_JUDGE_MODEL
+
+
+def _named(calls: LLMCallConfig | None) -> str | None:
+    return calls.model if calls else None
+
+
+class Models(Protocol):
+    """Models by name, for either side."""
+
+    def ours(self, name: str, *, max_tokens: int | None = None) -> ChatModel:
+        """A model of the simulation's side; ``max_tokens`` caps its answers where the options do not do so lower."""
+        ...
+
+    def theirs(self, name: str) -> ChatModel:
+        """A model that is the agent."""
+        ...
+
+
+class NoModels:
+    """For runs that ask none."""
+
+    def ours(self, name: str, *, max_tokens: int | None = None) -> ChatModel:
+        """Refuses."""
+        del max_tokens
+        return self.theirs(name)
+
+    def theirs(self, name: str) -> ChatModel:
+        """Refuses."""
+        raise ConfigError(f"no model is to be asked in this run, yet {name!r} was")
+
+
+@asynccontextmanager
+async def opened_models(calls: LLMCallConfig | None, at_once: int, client: object = None) -> AsyncIterator[Models]:
+    """The models of one run, ``at_once`` requests under way at most; connections are closed at the end.
+
+    Raises ``MissingLLMCredentialsError`` where the endpoint needs a key and none is set.
+    """
+    from evaluatorq.llm.client import open_models  # noqa: PLC0415  offline runs import no HTTP client
+    from evaluatorq.llm.endpoint import API_KEY_VARIABLE, Endpoint  # noqa: PLC0415
+
+    calls = calls or LLMCallConfig()
+    own = client if _is_model(client) else None
+    given = None if client is None or own is not None else _endpoint_of(client)
+    if calls.base_url:
+        ours: Endpoint | None = Endpoint(calls.base_url, given.api_key if given else os.environ.get(API_KEY_VARIABLE))
+    else:
+        ours = given
+    async with open_models(at_once, calls.timeout_ms / 1000) as pool:
+        yield _Pooled(pool, calls, ours, own)
+
+
+class _Pooled:
+    """Models that share connections; those without an endpoint of their own are where the environment says."""
+
+    def __init__(self, pool: ModelPool, calls: LLMCallConfig, ours: Endpoint | None, own: ChatModel | None) -> None:
+        self._pool = pool
+        self._calls = calls
+        self._ours = ours
+        self._own = own
+
+    def ours(self, name: str, *, max_tokens: int | None = None) -> ChatModel:
+        from evaluatorq.llm.endpoint import Sampling  # noqa: PLC0415  offline runs import no HTTP client
+
+        if self._own is not None:
+            return self._own
+        limits = [limit for limit in (max_tokens, self._calls.max_tokens) if limit is not None]
+        sampling = Sampling(temperature=self._calls.temperature, max_tokens=min(limits, default=None))
+        return self._pool.model(name, self._ours, sampling)
+
+    def theirs(self, name: str) -> ChatModel:
+        return self._pool.model(name)
+
+
+def _is_model(client: object) -> TypeGuard[ChatModel]:
+    return callable(getattr(client, "complete", None)) and isinstance(getattr(client, "name", None), str)
+
+
+def _endpoint_of(client: object) -> Endpoint:
+    from evaluatorq.llm.endpoint import Endpoint  # noqa: PLC0415
+
+    base_url, key = getattr(client, "base_url", None), getattr(client, "api_key", None)
+    if base_url is None:
+        raise ConfigError(
+            f"a {type(client).__name__} is no client: give a ChatModel, or a client with base_url and api_key"
+        )
+    return Endpoint(str(base_url), str(key) if key else None)
