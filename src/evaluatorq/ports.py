@@ -6,7 +6,7 @@ anything else it raises is a fault of that participant, recorded as such.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -17,9 +17,11 @@ from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message, ToolCall
+from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.model.usage import Usage
+from evaluatorq.model.worlds import OutsideEvent
 
 # ---------------------------------------------------------------- replies
 
@@ -39,7 +41,8 @@ class UserReply:
 class TargetReply:
     """One answer of the agent: transcript rows. Calls without a result are run by the environment, if there is one.
 
-    ``reports_tools`` says that the agent shows every tool call it makes, so that their absence is a fact.
+    ``reports_tools`` says that the agent shows every tool call it makes, so that their absence is a fact. ``report`` is
+    what the agent tells of the turn besides: how it understood the message, the blocks of its reply, cards, its phase.
     ``usage_known`` is ``False`` for a metered agent whose answer did not say what it cost.
     """
 
@@ -53,13 +56,18 @@ class TargetReply:
     finish_reason: str | None = None
     reasoning: str | None = None
     reports_tools: bool = False
+    report: TurnReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolsReply:
-    """One result row for each call, in order. A tool that fails answers with ``{"error": ...}``; it does not raise."""
+    """One result row for each call, in order. A tool that fails answers with ``{"error": ...}``; it does not raise.
+
+    ``effects`` says of calls (by id) that may change the state whether they did; calls that only read are left out.
+    """
 
     messages: tuple[Message, ...]
+    effects: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +157,24 @@ class Environment(Protocol):
 
 
 @runtime_checkable
+class Attentive(Protocol):
+    """An environment that counts calls: it is shown the transcript before each question to the agent."""
+
+    def attend(self, messages: Sequence[Message]) -> None:
+        """What was said and called so far."""
+        ...
+
+
+@runtime_checkable
+class Changeable(Protocol):
+    """An environment that carries out by itself what other people do to it."""
+
+    async def apply(self, event: OutsideEvent) -> None:
+        """Does it; ``CallError`` when it cannot be done."""
+        ...
+
+
+@runtime_checkable
 class Closeable(Protocol):
     """A participant that holds something to give back when its conversation ends."""
 
@@ -174,10 +200,53 @@ class Seat:
     environment: Environment | None = None
 
 
+# ---------------------------------------------------------------- a store of one's own
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedTurn:
+    """The turn that a store is asked about: conversation, number, rows, and the id that the agent gave its reply."""
+
+    thread_id: str
+    number: int
+    messages: tuple[Message, ...]
+    response_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEvent:
+    """One event of a store's ledger; ``belongs`` says that this turn committed it."""
+
+    type: str
+    belongs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events after a cursor, oldest first, and the cursor of the next page. A page without events is the end."""
+
+    events: tuple[LedgerEvent, ...]
+    cursor: str | None = None
+
+
+@runtime_checkable
+class ObservationSource(Protocol):
+    """The store behind an agent, asked after each of its turns what the turn left. The ledger is paged to its end."""
+
+    async def collect(self, turn: ObservedTurn) -> TurnReport:
+        """Everything but the events; what is not known stays ``None``."""
+        ...
+
+    async def page(self, turn: ObservedTurn, after: str | None) -> EventPage:
+        """The ledger's next events, from its start where ``after`` is ``None``."""
+        ...
+
+
 TargetFactory = Callable[[Seat], Target]
 UserFactory = Callable[[Seat], UserSimulator]
 JudgeFactory = Callable[[Seat], Judge]
 EnvironmentFactory = Callable[[SimulationDatapoint, int], Environment | None]
+SourceFactory = Callable[[Seat], ObservationSource]
 
 
 # ---------------------------------------------------------------- models

@@ -44,6 +44,7 @@ class Recorder:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._rows: list[Message] = []
+        self._effects: dict[str, bool] = {}
         self._numbered = 0
 
     @property
@@ -56,12 +57,18 @@ class Recorder:
         reply = await self._environment.run(calls)
         if calls:
             self._rows += [assistant(None, list(calls)), *reply.messages]
+            self._effects.update(reply.effects)
         return reply
 
     def drain(self) -> tuple[Message, ...]:
         """The rows written since the last drain."""
         rows, self._rows = tuple(self._rows), []
         return rows
+
+    def take_effects(self) -> dict[str, bool]:
+        """Whether calls changed the state, by their ids, since this was last asked."""
+        effects, self._effects = self._effects, {}
+        return effects
 
     def begin(self, messages: Sequence[Message]) -> None:
         """Numbers later calls after those already in the transcript, so that a resumed conversation repeats no id."""

@@ -106,6 +106,12 @@ def resolve_pointer(state: JsonValue, pointer: str) -> JsonValue | object:
     return value
 
 
+def value_at(state: JsonValue, pointer: str) -> JsonValue:
+    """The value at a JSON pointer, ``None`` where the path leads nowhere."""
+    value = resolve_pointer(state, pointer)
+    return None if value is _MISSING else _as_json(value)
+
+
 def state_holds(check: StateCheck, state: JsonValue) -> Occurrence | None:
     """Whether the claim about the state is true; the evidence names the pointer and what was found."""
     value = resolve_pointer(state, check.pointer)

@@ -14,8 +14,9 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
+from evaluatorq.conversation.facts import Facts, TurnEvent, begin_turn, notice
 from evaluatorq.conversation.ledger import Ledger, fold_verdicts, observe
-from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, Request, RunTools, Stop
+from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, ChangeWorld, Request, RunTools, Stop
 from evaluatorq.errors import ProtocolError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
 from evaluatorq.model.events import (
@@ -23,6 +24,7 @@ from evaluatorq.model.events import (
     Ended,
     Event,
     Noted,
+    Observed,
     Resumed,
     Scored,
     Started,
@@ -30,6 +32,7 @@ from evaluatorq.model.events import (
     ToolsReturned,
     TurnJudged,
     UserSpoke,
+    WorldChanged,
 )
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message, ToolCall, open_calls
@@ -89,6 +92,8 @@ class Conversation:
     goal_known: bool = False
     final_verdict: bool = False
     environment: Environment = Environment()
+    facts: Facts = ()
+    outside_at: int = 0
     reports_tools: bool = False
     tool_rounds: int = 0
     repeats: int = 1
@@ -139,7 +144,7 @@ def next_request(state: Conversation) -> Request:
             line, first = _fixed_line(state)
             return AskUser(state.messages, line, first)
         case Phase.TARGET:
-            return AskTarget(state.messages)
+            return _outside_change(state) or AskTarget(state.messages)
         case Phase.TOOLS:
             return RunTools(_open(state))
         case Phase.JUDGE:
@@ -150,6 +155,16 @@ def next_request(state: Conversation) -> Request:
             end = state.ended
             return Stop(end.terminated_by, end.ended_by, end.reason, end.failed_component, end.error_type)
     raise ProtocolError("a closed conversation has an ending")
+
+
+def _outside_change(state: Conversation) -> ChangeWorld | None:
+    """The next change by somebody else that is due before the agent answers this turn."""
+    planned = state.scenario.events or []
+    if state.outside_at >= len(planned) or not state.environment.present or not state.turns:
+        return None
+    if planned[state.outside_at].before_turn > state.turns[-1].number or state.tool_rounds:
+        return None
+    return ChangeWorld(state.outside_at, planned[state.outside_at])
 
 
 def request_digest(state: Conversation) -> str:
@@ -185,18 +200,23 @@ def apply(state: Conversation, event: Event) -> Conversation:  # noqa: PLR0911  
         case Resumed():
             return _resumed(state, event)
         case Ended():
-            return _ended(state, event)
+            return _noticed(_ended(state, event), event)
         case Started():
             world = Environment(event.has_environment, event.state, event.state)
             return replace(state, environment=world, attempts=event.attempt)
         case CallFailed():
-            return _failed(state, event)
+            return _noticed(_failed(_opened(state), event), event)
         case UserSpoke() if state.phase is Phase.USER:
             return _user_spoke(state, event)
         case TargetReplied() if state.phase is Phase.TARGET:
-            return _target_replied(state, event)
+            return _noticed(_target_replied(_opened(state), event), event)
         case ToolsReturned() if state.phase is Phase.TOOLS:
-            return _tools_returned(state, event)
+            return _noticed(_tools_returned(state, event), event)
+        case WorldChanged() if state.phase is Phase.TARGET:
+            world = replace(state.environment, state=event.state)
+            return _noticed(replace(state, environment=world, outside_at=event.number + 1), event)
+        case Observed():
+            return _noticed(state, event)
         case TurnJudged() if state.phase is Phase.JUDGE:
             return _turn_judged(state, event)
     raise ProtocolError(f"{event.kind} does not fit a conversation that waits for {state.phase.value}")
@@ -213,7 +233,8 @@ def _user_spoke(state: Conversation, event: UserSpoke) -> Conversation:
         state = replace(state, ending=Stop("judge", "user", "The user ended the conversation."))
     if not event.text.strip():
         return replace(state, phase=Phase.JUDGE)
-    state = _say(state, (Message(role="user", content=event.text),))
+    facts = begin_turn(state.facts, state.turn_count + 1, len(state.messages), state.environment.state)
+    state = _say(replace(state, facts=facts), (Message(role="user", content=event.text),))
     turn = Turn(state.turn_count + 1, state.carried)
     return replace(state, phase=Phase.TARGET, turns=(*state.turns, turn), carried=NO_USAGE, tool_rounds=0)
 
@@ -365,6 +386,19 @@ def _resumed(state: Conversation, event: Resumed) -> Conversation:
 
 
 # ---------------------------------------------------------------- small steps
+
+
+def _opened(state: Conversation) -> Conversation:
+    """An agent that opens the conversation has a turn before the user's first."""
+    if state.facts or state.phase is not Phase.TARGET:
+        return state
+    return replace(state, facts=begin_turn((), 0, 0, state.environment.state))
+
+
+def _noticed(state: Conversation, event: TurnEvent) -> Conversation:
+    rows, present = len(state.messages), state.environment.present
+    facts = notice(state.facts, event, rows=rows, has_environment=present)
+    return state if facts == () else replace(state, facts=facts)
 
 
 def _violation(state: Conversation) -> bool:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from evaluatorq.errors import Component
 from evaluatorq.model.events import EndedBy, TerminatedByName
 from evaluatorq.model.messages import Message, ToolCall
+from evaluatorq.model.worlds import OutsideEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,14 @@ class AskTarget:
     """The agent's answer. ``messages`` is empty when the agent opens the conversation."""
 
     messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeWorld:
+    """Something that somebody else does to the environment before the agent answers."""
+
+    number: int
+    event: OutsideEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +62,4 @@ class Stop:
     error_type: str | None = None
 
 
-Request: TypeAlias = AskUser | AskTarget | RunTools | AskJudge | Stop
+Request: TypeAlias = AskUser | AskTarget | ChangeWorld | RunTools | AskJudge | Stop

@@ -6,13 +6,13 @@ over the environment's own starting state as a JSON merge patch (RFC 7386): obje
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from evaluatorq.environments.orders import orders_environment
+from evaluatorq.environments.patch import merge_patch
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.ports import Environment
@@ -59,19 +59,6 @@ class Environments:
 
 environment_for = Environments()
 """The factory over the built-in environments."""
-
-
-def merge_patch(target: JsonValue, patch: JsonValue) -> JsonValue:
-    """``patch`` laid over ``target`` (RFC 7386); neither is changed."""
-    if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
-    merged: dict[str, JsonValue] = copy.deepcopy(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = merge_patch(merged.get(key), value)
-    return merged
 
 
 def _first_fault(error: ValidationError) -> str:

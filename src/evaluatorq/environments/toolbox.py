@@ -142,7 +142,9 @@ class Toolbox(Generic[S]):
     async def run(self, calls: Sequence[ToolCall]) -> ToolsReply:
         """Carries the calls out in order: one row each under its call's id, an error as ``{"error": {...}}``."""
         async with self._one_at_a_time:
-            return ToolsReply(tuple([await self._answer(call) for call in calls]))
+            effects: dict[str, bool] = {}
+            rows = tuple([await self._answer(call, effects) for call in calls])
+            return ToolsReply(rows, effects)
 
     def snapshot(self) -> JsonValue:
         """The state as JSON; later calls do not change it."""
@@ -153,7 +155,17 @@ class Toolbox(Generic[S]):
         """Puts a snapshot back; ``pydantic.ValidationError`` when it is not one of this state."""
         self.state = self._adapter.validate_python(copy.deepcopy(state))
 
-    async def _answer(self, call: ToolCall) -> Message:
+    async def _answer(self, call: ToolCall, effects: dict[str, bool]) -> Message:
+        """The row that answers a call; notes whether the state is another one now, unless the call only read it."""
+        function = self._functions.get(call.function.name)
+        before = self._adapter.dump_json(self.state)
+        row = await self._answered(call)
+        changed = self._adapter.dump_json(self.state) != before
+        if changed or (function is not None and not function.idempotent):
+            effects[call.id] = changed
+        return row
+
+    async def _answered(self, call: ToolCall) -> Message:
         try:
             content = _encoded(await self._call(call))
         except ToolRefused as refusal:

@@ -1,8 +1,9 @@
 """Who talks about what: personas, scenarios, criteria and the datapoints that pair them.
 
 Fields and enums are the published ones; ours (``check``, ``about``, ``script``, ``opens``, ``knows``, ``goal_check``,
-``goal_state``, ``environment``, ``setup``) are optional and ignored by other readers. Models read leniently so that
-saved runs of any age load; ``evaluatorq.store.cases`` is strict about what people write.
+``goal_state``, ``environment``, ``setup``, ``events``, ``tools``, ``expect``, ``claims``) are optional and ignored by
+other readers. Models read leniently so that saved runs of any age load; ``evaluatorq.store.cases`` is strict about what
+people write.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from evaluatorq.model.base import Record, Strict
+from evaluatorq.model.expectations import Expectations
+from evaluatorq.model.worlds import OutsideEvent, ToolRules
 
 CriterionType = Literal["must_happen", "must_not_happen"]
 Party = Literal["agent", "user"]
@@ -154,6 +157,13 @@ class Check(Strict):
         return self
 
 
+class Claim(Strict):
+    """Words by which an agent says that it did something (a regular expression), and the fact that must back them."""
+
+    says: str
+    requires: Check
+
+
 class Criterion(Record):
     """A behaviour that must happen or must not happen. ``about`` names whose words may prove it."""
 
@@ -199,7 +209,9 @@ class Scenario(Record):
 
     ``ground_truth`` reaches the judge only. ``knows`` are facts that the user may give when asked. ``script`` holds
     fixed user lines, sent word for word in order; a ``null`` line is left to the simulator. ``opens: agent`` lets the
-    agent speak first. ``environment`` names a registered environment and ``setup`` its starting state.
+    agent speak first. ``environment`` names a registered environment and ``setup`` its starting state; ``tools`` limits
+    and mocks its tools, ``events`` are what others do to it meanwhile. ``expect`` is held against the observations,
+    ``claims`` against what the agent says that it did.
     """
 
     name: str
@@ -218,6 +230,10 @@ class Scenario(Record):
     opens: Party | None = None
     environment: str | None = None
     setup: JsonValue = None
+    events: list[OutsideEvent] | None = None
+    tools: dict[str, ToolRules] | None = None
+    expect: Expectations | None = None
+    claims: list[Claim] | None = None
 
     @property
     def criterion_list(self) -> tuple[Criterion, ...]:

@@ -16,6 +16,7 @@ from evaluatorq.errors import Component
 from evaluatorq.model.base import Record
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message
+from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.usage import Usage
 
 TerminatedByName = Literal["judge", "max_turns", "error", "timeout"]
@@ -76,17 +77,36 @@ class TargetReplied(_Answer):
     reasoning: str | None = None
     state: JsonValue = None
     state_changed: bool = False
+    effects: dict[str, bool] = Field(default_factory=dict)
+    report: TurnReport | None = None
     reports_tools: bool = False
     loss_mask: bool = False
 
 
 class ToolsReturned(_Answer):
-    """The environment answered every open call."""
+    """The environment answered every open call. ``effects`` says whether calls that may change the state did so."""
 
     kind: Literal["tools_returned"] = "tools_returned"
     messages: tuple[Message, ...]
     state: JsonValue = None
     state_changed: bool = False
+    effects: dict[str, bool] = Field(default_factory=dict)
+
+
+class WorldChanged(_Event):
+    """Somebody else changed the environment before the agent's turn; ``number`` counts the scenario's events from 0."""
+
+    kind: Literal["world_changed"] = "world_changed"
+    number: int
+    state: JsonValue = None
+
+
+class Observed(_Event):
+    """What the store behind the agent says about the turn that just ended."""
+
+    kind: Literal["observed"] = "observed"
+    turn: int
+    report: TurnReport
 
 
 class TurnJudged(_Answer):
@@ -169,7 +189,18 @@ class Resumed(_Event):
 
 
 Event = Annotated[
-    Started | UserSpoke | TargetReplied | ToolsReturned | TurnJudged | CallFailed | Noted | Ended | Scored | Resumed,
+    Started
+    | UserSpoke
+    | TargetReplied
+    | ToolsReturned
+    | TurnJudged
+    | CallFailed
+    | Noted
+    | Ended
+    | Scored
+    | Resumed
+    | WorldChanged
+    | Observed,
     Field(discriminator="kind"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -9,8 +9,10 @@ from pydantic import Field, JsonValue
 from evaluatorq.errors import Component
 from evaluatorq.model.base import Published, Record
 from evaluatorq.model.events import EndedBy
+from evaluatorq.model.findings import ClaimFinding, ExpectationReport
 from evaluatorq.model.judgments import CriterionAudit
 from evaluatorq.model.messages import Message
+from evaluatorq.model.observation import Observation
 from evaluatorq.model.usage import Usage
 
 
@@ -49,7 +51,8 @@ class SimulationResult(Published):
     Read ``metadata["criteria_meta"]`` for the verdicts. Ours, ignored by other readers: ``ended_by``,
     ``failed_component``, ``goal_known`` (``False`` when nobody could decide the goal), ``judge_goal_achieved`` (the
     judge's opinion where code decided), ``fully_audited``, ``criteria_audit``, ``usage_by_role``, ``row``,
-    ``attempts``, ``final_state``.
+    ``attempts``, ``final_state``, ``observations`` (one for each turn of the agent), ``expectations`` (``None`` where
+    the scenario has none), ``claims`` (what the agent said that it did).
     """
 
     messages: list[Message]
@@ -81,6 +84,9 @@ class SimulationResult(Published):
     row: int | None = None
     attempts: int = 1
     final_state: JsonValue = None
+    observations: list[Observation] = Field(default_factory=list)
+    expectations: ExpectationReport | None = None
+    claims: list[ClaimFinding] | None = None
 
     @property
     def last_trace_id(self) -> str | None:

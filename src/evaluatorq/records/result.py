@@ -21,6 +21,9 @@ from evaluatorq.model.events import Ended, Scored
 from evaluatorq.model.judgments import CriteriaMeta, CriterionAudit
 from evaluatorq.model.results import SimulationResult, TerminatedBy, TurnMetrics
 from evaluatorq.model.usage import NO_USAGE, Usage
+from evaluatorq.records.claims import claims_of
+from evaluatorq.records.expectations import check_expectations
+from evaluatorq.records.observation import observations_of
 
 EXCHANGES_LOST = "environment", "infrastructure"
 
@@ -74,7 +77,13 @@ def result_of(
         row=row,
         attempts=conversation.attempts,
         final_state=conversation.environment.state,
+        observations=observations_of(conversation),
     )
+    scenario = conversation.scenario
+    if scenario.expect is not None:
+        result.expectations = check_expectations(scenario.expect, result)
+    if scenario.claims is not None:
+        result.claims = claims_of(scenario.claims, result)
     return with_scores(result, scores)
 
 

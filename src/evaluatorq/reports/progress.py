@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluatorq.model.events import CallFailed, Ended, Event, Noted, Resumed, Scored, Started
+from evaluatorq.model.events import CallFailed, Ended, Event, Noted, Observed, Resumed, Scored, Started, WorldChanged
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.records.verdicts import Verdict
@@ -48,7 +48,7 @@ class Progress:
                 self._running.add(thread_id)
             case Ended():
                 self._running.discard(thread_id)
-            case Noted() | Scored():
+            case Noted() | Scored() | Observed() | WorldChanged():
                 pass
             case _:
                 self.tokens += event.usage.total_tokens if event.usage else 0

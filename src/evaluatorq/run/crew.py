@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import TypeVar
 
@@ -24,7 +25,9 @@ from evaluatorq.ports import (
     Evaluator,
     Judge,
     JudgeFactory,
+    ObservationSource,
     Seat,
+    SourceFactory,
     Target,
     TargetFactory,
     UserFactory,
@@ -42,7 +45,9 @@ TARGET_RETRY = RetryPolicy(attempts=3)
 class Crew:
     """Everything a run needs besides its plan.
 
-    ``metered`` names the roles whose calls cost something, so that an answer lost on its way makes the usage unknown.
+    ``source`` is asked after each of the agent's turns what it left in a store of the user's own;
+    ``max_observed_events`` is the only bound on the events kept of a turn. ``metered`` names the roles whose calls cost
+    something, so that an answer lost on its way makes the usage unknown.
     """
 
     target: TargetFactory
@@ -50,6 +55,8 @@ class Crew:
     judge: JudgeFactory
     environment: EnvironmentFactory
     evaluators: tuple[Evaluator, ...] = ()
+    source: SourceFactory | None = None
+    max_observed_events: int | None = None
     retry: RetryPolicy = MODEL_RETRY
     target_retry: RetryPolicy = TARGET_RETRY
     target_timeout_s: float | None = 240.0
@@ -66,10 +73,12 @@ class Participants:
     judge: Judge
     environment: Environment | None
     random: Random
+    recorder: Recorder | None = None
+    source: ObservationSource | None = None
 
     async def aclose(self) -> None:
         """Gives back what they hold; a fault while doing so is nobody's verdict."""
-        for participant in (self.target, self.user, self.judge, self.environment):
+        for participant in (self.target, self.user, self.judge, self.environment, self.source):
             await _given_back(participant)
 
 
@@ -94,7 +103,8 @@ def seat_participants(crew: Crew, plan: RunPlan, row: int, world: Callable[[], E
     target = _made("target", lambda: crew.target(seat))
     user = _made("user_simulator", lambda: crew.user(seat))
     judge = _made("judge", lambda: crew.judge(seat))
-    return Participants(target, user, judge, environment, Random(seed))  # noqa: S311  jitter, not secrets
+    source = None if crew.source is None else _made("infrastructure", partial(crew.source, seat))
+    return Participants(target, user, judge, environment, Random(seed), recorder, source)  # noqa: S311  jitter only
 
 
 def _made(component: Component, make: Callable[[], T]) -> T:

@@ -14,7 +14,8 @@ import anyio
 from pydantic import JsonValue
 
 from evaluatorq.conversation.machine import Conversation, Phase, apply, next_request, request_digest
-from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, Request, RunTools, Stop
+from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, ChangeWorld, Request, RunTools, Stop
+from evaluatorq.environments.outside import apply_event
 from evaluatorq.errors import CallError, Component, StoreError
 from evaluatorq.model.events import (
     FAULT_CODES,
@@ -23,16 +24,20 @@ from evaluatorq.model.events import (
     Event,
     FaultCode,
     LineSource,
+    Observed,
     TargetReplied,
     ToolsReturned,
     TurnJudged,
     UserSpoke,
+    WorldChanged,
 )
 from evaluatorq.model.messages import Message, open_calls
+from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.usage import NO_USAGE
-from evaluatorq.ports import JudgeReply, TargetReply, ToolsReply, UserReply
+from evaluatorq.ports import Attentive, JudgeReply, ObservedTurn, TargetReply, ToolsReply, UserReply
 from evaluatorq.run.clock import Clock
 from evaluatorq.run.crew import Crew, Participants, snapshot_of
+from evaluatorq.run.observing import observe
 from evaluatorq.run.text import clean_messages, clean_text
 
 T = TypeVar("T")
@@ -86,8 +91,10 @@ class Driver:
     async def drive(self, time_limit_s: float | None) -> Conversation:
         """Runs the conversation to its end, or to the end of its time."""
         with anyio.move_on_after(time_limit_s) as scope:
+            await self._observe()
             while not isinstance(request := next_request(self.state), Stop):
                 self._commit(await self._answer(request))
+                await self._observe()
                 if self._attend is not None:
                     await self._attend(self.state)
         if self.state.phase is Phase.OVER:
@@ -107,6 +114,8 @@ class Driver:
                 return await self._ask_user(request)
             case AskTarget():
                 return await self._ask_target(request)
+            case ChangeWorld():
+                return await self._change_world(request)
             case RunTools():
                 return await self._run_tools(request)
             case AskJudge():
@@ -141,7 +150,8 @@ class Driver:
         )
 
     async def _ask_target(self, request: AskTarget) -> Event:
-        target = self._participants.target
+        target, recorder = self._participants.target, self._participants.recorder
+        self._show_transcript()
         limit = None if getattr(target, "manages_own_timeout", False) else self._crew.target_timeout_s
 
         async def ask() -> tuple[TargetReply, JsonValue]:
@@ -169,15 +179,47 @@ class Driver:
             finish_reason=reply.finish_reason,
             reasoning=reply.reasoning,
             reports_tools=reply.reports_tools,
+            report=reply.report,
+            effects=recorder.take_effects() if recorder is not None else {},
             state=state if changed else None,
             state_changed=changed,
             latency_ms=self._latency(),
             digest=request_digest(self.state),
         )
 
+    async def _change_world(self, request: ChangeWorld) -> Event:
+        environment = self._participants.environment
+        assert environment is not None, "only an environment is changed"
+
+        async def ask() -> JsonValue:
+            await apply_event(environment, request.event)
+            return snapshot_of(environment)
+
+        answer = await self._call("environment", ask)
+        if isinstance(answer, CallFailed):
+            return answer
+        return WorldChanged(at=self._clock.now(), number=request.number, state=answer)
+
+    async def _observe(self) -> None:
+        """Once a turn of the agent is over, the store behind it is asked what it left."""
+        source, facts = self._participants.source, self.state.facts
+        if source is None or not facts or not facts[-1].over or facts[-1].stored:
+            return
+        rows = self.state.messages[facts[-1].start : facts[-1].end]
+        response_id = self.state.traces[-1].response_id if self.state.traces else None
+        turn = ObservedTurn(self._thread_id, facts[-1].number, rows, response_id)
+        report = await observe(source, turn, self._crew.max_observed_events)
+        self._commit(Observed(at=self._clock.now(), turn=turn.number, report=report))
+
+    def _show_transcript(self) -> None:
+        environment: object = self._participants.environment
+        if isinstance(environment, Attentive):
+            environment.attend(self.state.messages)
+
     async def _run_tools(self, request: RunTools) -> Event:
         environment = self._participants.environment
         assert environment is not None, "calls stay open only where an environment runs them"
+        self._show_transcript()
 
         async def ask() -> tuple[ToolsReply, JsonValue]:
             return await environment.run(request.calls), snapshot_of(environment)
@@ -191,6 +233,7 @@ class Driver:
             at=self._clock.now(),
             messages=clean_messages(reply.messages),
             usage=NO_USAGE,
+            effects=dict(reply.effects),
             state=state if changed else None,
             state_changed=changed,
             latency_ms=self._latency(),
@@ -267,6 +310,9 @@ class Driver:
         return Stop("timeout", "timeout", reason, component, "timeout")
 
     def _end(self, stop: Stop, *, lost: Component | None = None, time_limit_s: float | None = None) -> None:
+        if self._participants.source is not None and self.state.facts and not self.state.facts[-1].stored:
+            unread = TurnReport(read_error="the conversation ended before the store could be read")
+            self._commit(Observed(at=self._clock.now(), turn=self.state.facts[-1].number, report=unread))
         error: str | None = None
         state: JsonValue = None
         try:
