@@ -19,7 +19,7 @@ from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.runs import RunPlan
+from evaluatorq.model.runs import Analysis, RunPlan
 from evaluatorq.model.usage import Usage
 from evaluatorq.model.worlds import OutsideEvent
 
@@ -63,11 +63,12 @@ class TargetReply:
 class ToolsReply:
     """One result row for each call, in order. A tool that fails answers with ``{"error": ...}``; it does not raise.
 
-    ``effects`` says of calls (by id) that may change the state whether they did; calls that only read are left out.
+    ``effects`` says of calls (by id) that may change the state whether they did; calls that only read are left out,
+    and ``None`` means that this environment does not tell.
     """
 
     messages: tuple[Message, ...]
-    effects: Mapping[str, bool] = field(default_factory=dict)
+    effects: Mapping[str, bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,4 +367,47 @@ class Attendant(Protocol):
 
     async def closed(self, result: SimulationResult) -> None:
         """A conversation of this process has ended and was scored; what this raises ends the run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOrder:
+    """Cases that are to be made: how many of each, by which model, and the plan so far, still without datapoints."""
+
+    plan: RunPlan
+    personas: int
+    scenarios: int
+    model: str
+
+    @property
+    def conversations(self) -> int:
+        """How many pairs that makes."""
+        return self.personas * self.scenarios
+
+
+@runtime_checkable
+class Commissioned(Protocol):
+    """A sink that also sees cases being made, before there is a plan of conversations."""
+
+    async def ordered(self, order: CaseOrder) -> None:
+        """Models are about to be asked; what this raises calls it off before anything is spent."""
+        ...
+
+    async def delivered(self, personas: int, scenarios: int, plan: RunPlan) -> None:
+        """The cases are made: so many personas and scenarios, paired in the plan."""
+        ...
+
+
+ReadResult = Callable[[int], SimulationResult]
+
+
+class Analyst(Protocol):
+    """Reads a run: every conversation as it ends, and all of it once, after the last."""
+
+    def finished(self, row: int, result: SimulationResult) -> None:
+        """A conversation ended and was scored; a later record of a row replaces the earlier."""
+        ...
+
+    async def conclude(self, read: ReadResult) -> Analysis:
+        """What they add up to. ``read`` gets a row's result back. Raises nothing that would end a paid run."""
         ...

@@ -19,9 +19,9 @@ from evaluatorq.generate.kinds import Kind, M
 from evaluatorq.generate.prompts import About, making_system, making_tail
 from evaluatorq.generate.reading import read_item
 from evaluatorq.generate.slots import Slot
-from evaluatorq.llm.asker import Asker
+from evaluatorq.pacing.paid import PaidCalls
 from evaluatorq.pacing.window import work_through
-from evaluatorq.ports import ChatPrefix, ChatReply, ChatRequest
+from evaluatorq.ports import ChatModel, ChatPrefix, ChatReply, ChatRequest
 
 TOGETHER = 5
 """So many items are asked for in one request: few enough to fit into an answer, enough to differ from each other."""
@@ -43,12 +43,20 @@ class Made(Generic[M]):
         return [self.by_slot[place] for place in sorted(self.by_slot)]
 
 
-async def make(kind: Kind[M], about: About, slots: Sequence[Slot], asker: Asker, *, at_once: int) -> Made[M]:
-    """Fills the slots as far as the model can be brought to; ``at_once`` requests are under way at most."""
-    job = _Job(kind, about, slots, asker)
-    await work_through(
-        [range(len(slots))[at : at + TOGETHER] for at in range(0, len(slots), TOGETHER)], at_once, job.fill
-    )
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The model that writes, how its calls are retried and billed, and how many requests it gets at once."""
+
+    model: ChatModel
+    calls: PaidCalls
+    at_once: int = 10
+
+
+async def make(kind: Kind[M], about: About, slots: Sequence[Slot], writer: Writer) -> Made[M]:
+    """Fills the slots as far as the model can be brought to."""
+    job = _Job(kind, about, slots, writer)
+    batches = [range(len(slots))[at : at + TOGETHER] for at in range(0, len(slots), TOGETHER)]
+    await work_through(batches, writer.at_once, job.fill)
     job.made.problems = [sentence for _, sentence in sorted(job.faults)]
     return job.made
 
@@ -56,12 +64,12 @@ async def make(kind: Kind[M], about: About, slots: Sequence[Slot], asker: Asker,
 class _Job(Generic[M]):
     """One call of ``make``."""
 
-    def __init__(self, kind: Kind[M], about: About, slots: Sequence[Slot], asker: Asker) -> None:
+    def __init__(self, kind: Kind[M], about: About, slots: Sequence[Slot], writer: Writer) -> None:
         self.made: Made[M] = Made()
         self.faults: list[tuple[int, str]] = []
         self._kind: Kind[M] = kind
         self._slots = slots
-        self._asker = asker
+        self._writer = writer
         self._system = making_system(kind, about)
         self._names: dict[str, str] = {}
         self._hopeless: CallError | None = None
@@ -95,7 +103,8 @@ class _Job(Generic[M]):
     async def _ask(self, asked: Sequence[int], complaints: Sequence[str]) -> ChatReply:
         prefix = ChatPrefix(self._system, answer=self._kind.answer(len(asked)))
         tail = making_tail(self._kind, [self._slots[place] for place in asked], self._names.values(), complaints)
-        return await self._asker.ask(ChatRequest(prefix, (), tail), "generation")
+        request = ChatRequest(prefix, (), tail)
+        return await self._writer.calls.make("generation", lambda: self._writer.model.complete(request))
 
     def _take(self, asked: Sequence[int], reply: ChatReply, *, numbered: bool) -> list[str]:
         """Keeps what holds; returns what does not, a sentence each."""

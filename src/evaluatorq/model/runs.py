@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, Field, JsonValue, field_validator
 from evaluatorq.model.base import Published, Record
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.results import SimulationResult
+from evaluatorq.model.spending import NO_SPENDING, Spending
 from evaluatorq.model.usage import Usage
 
 TargetKind = Literal["orq_agent", "orq_deployment", "vercel", "openai_model", "callback"]
@@ -36,7 +37,8 @@ class RunPlan(Record):
     """The first line of a journal: enough to resume the run in another process without any other file.
 
     ``config`` is what the user asked for, without credentials; the rest says what was resolved. ``evaluation_name`` is
-    the label that was given, where ``run_name`` may be made up.
+    the label that was given, where ``run_name`` may be made up. ``spent`` is what making the datapoints cost, and
+    ``problems`` what could not be made.
     """
 
     journal_version: int = JOURNAL_VERSION
@@ -57,6 +59,8 @@ class RunPlan(Record):
     versions: dict[str, str] = Field(default_factory=dict)
     models: dict[str, str] = Field(default_factory=dict)
     replayed_from: str | None = None
+    spent: Spending = NO_SPENDING
+    problems: tuple[str, ...] = ()
     datapoints: tuple[SimulationDatapoint, ...]
 
     def thread_id(self, row: int) -> str:
@@ -80,6 +84,17 @@ class SimulationRecommendation(Record):
         return self.suggestions
 
 
+class Analysis(Record):
+    """What reading all conversations of a run brought, and what that cost. ``None`` is what was not asked for."""
+
+    executive_summary: str | None = None
+    recommendations: list[SimulationRecommendation] | None = None
+    spent: Spending = NO_SPENDING
+
+
+NO_ANALYSIS = Analysis()
+
+
 class ScoreCount(Record):
     """Beside an average: how many conversations it is the mean of, and how many were left out."""
 
@@ -90,7 +105,8 @@ class ScoreCount(Record):
 class SimulationRun(Published):
     """A finished run as saved under ``.evaluatorq/sim-runs``. Ours beside the published fields: ``score_counts``,
     ``target_type``, ``usage_by_role``, ``seed``, ``offline``, ``attempts``, ``duration_s``,
-    ``versions``, ``models``, ``replayed_from``, ``config``.
+    ``versions``, ``models``, ``replayed_from``, ``config``, ``usage_by_category`` (its sum is ``token_usage_total``),
+    ``unread_by_category`` (answers beside the conversations whose cost nobody knows), ``generation_problems``.
     """
 
     run_name: str
@@ -126,6 +142,9 @@ class SimulationRun(Published):
     models: dict[str, str] = Field(default_factory=dict)
     replayed_from: str | None = None
     config: dict[str, JsonValue] = Field(default_factory=dict)
+    usage_by_category: dict[str, Usage] = Field(default_factory=dict)
+    unread_by_category: dict[str, int] = Field(default_factory=dict)
+    generation_problems: list[str] = Field(default_factory=list)
 
     @field_validator("created_at")
     @classmethod
@@ -185,6 +204,6 @@ class RunManifest(Record):
 
 
 __all__ = [
-    "JOURNAL_VERSION", "REPLAY_VERSION", "Limits", "RunManifest", "RunMode", "RunPlan", "ScoreCount",
-    "SimulationRecommendation", "SimulationRun", "StageRecord", "TargetKind",
+    "JOURNAL_VERSION", "NO_ANALYSIS", "REPLAY_VERSION", "Analysis", "Limits", "RunManifest", "RunMode", "RunPlan",
+    "ScoreCount", "SimulationRecommendation", "SimulationRun", "StageRecord", "TargetKind",
 ]  # fmt: skip

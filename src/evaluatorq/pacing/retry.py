@@ -17,7 +17,6 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from evaluatorq.errors import CallError
 
 MOST_REASKS = 8
-"""A stop for participants that would ask for ever; ours give up far earlier by themselves."""
 
 FailedAttempt = Callable[[CallError, int, float], None]
 """Called before each wait with the error, the number of the attempt that failed, and the seconds to wait."""
@@ -27,13 +26,15 @@ FailedAttempt = Callable[[CallError, int, float], None]
 class RetryPolicy:
     """``attempts`` calls in all for bad luck; waits are drawn from 0 to ``base_s * 2**n``, at most ``cap_s`` seconds.
 
-    A ``Retry-After`` longer than ``patience_s`` is not waited for: the call fails with its own error.
+    A ``Retry-After`` longer than ``patience_s`` is not waited for: the call fails with its own error. ``most_reasks``
+    stops participants that would ask for ever; ours give up far earlier by themselves.
     """
 
     attempts: int = 5
     base_s: float = 0.5
     cap_s: float = 30.0
     patience_s: float = 300.0
+    most_reasks: int = MOST_REASKS
 
     def delay(self, error: CallError, *, unlucky: int, reasked: int, chance: float) -> float | None:
         """Seconds to wait before the next attempt, ``None`` to give up.
@@ -44,7 +45,7 @@ class RetryPolicy:
         if not error.retryable:
             return None
         if error.reask:
-            return 0.0 if reasked < MOST_REASKS else None
+            return 0.0 if reasked < self.most_reasks else None
         asked = error.retry_after or 0.0
         if unlucky >= self.attempts or asked > self.patience_s:
             return None

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.runs import REPLAY_VERSION, RunPlan, ScoreCount, SimulationRun
+from evaluatorq.model.runs import NO_ANALYSIS, REPLAY_VERSION, Analysis, RunPlan, ScoreCount, SimulationRun
+from evaluatorq.model.spending import CONVERSATIONS, Spending
 from evaluatorq.model.usage import NO_USAGE, Usage
 
 
@@ -38,7 +39,9 @@ def scores_of(result: SimulationResult) -> dict[str, float]:
     }
 
 
-def run_header(plan: RunPlan, rows: Iterable[RowSummary], *, duration_s: float | None) -> SimulationRun:
+def run_header(
+    plan: RunPlan, rows: Iterable[RowSummary], *, duration_s: float | None, analysis: Analysis = NO_ANALYSIS
+) -> SimulationRun:
     """The run without its results. ``rows`` come in row order, so that sums do not depend on who finished first."""
     summaries = list(rows)
     by_role: dict[str, Usage] = {}
@@ -52,6 +55,8 @@ def run_header(plan: RunPlan, rows: Iterable[RowSummary], *, duration_s: float |
         counts[name] = ScoreCount(scored=len(scores), left_out=len(summaries) - len(scores))
         if scores:
             averages[name] = sum(scores) / len(scores)
+    talked = Spending(usage={CONVERSATIONS: sum((summary.usage for summary in summaries), NO_USAGE)})
+    spent = talked + plan.spent + analysis.spent
     return SimulationRun(
         run_name=plan.run_name,
         created_at=plan.created_at,
@@ -66,7 +71,9 @@ def run_header(plan: RunPlan, rows: Iterable[RowSummary], *, duration_s: float |
         results=[],
         datapoints=list(plan.datapoints),
         replay_version=REPLAY_VERSION,
-        token_usage_total=sum((summary.usage for summary in summaries), NO_USAGE),
+        executive_summary=analysis.executive_summary,
+        recommendations=analysis.recommendations,
+        token_usage_total=spent.total,
         run_id=plan.run_id,
         target_type=plan.target_type,
         score_counts=counts,
@@ -79,4 +86,7 @@ def run_header(plan: RunPlan, rows: Iterable[RowSummary], *, duration_s: float |
         models=plan.models,
         replayed_from=plan.replayed_from,
         config=plan.config,
+        usage_by_category=spent.usage,
+        unread_by_category=spent.unread,
+        generation_problems=list(plan.problems),
     )

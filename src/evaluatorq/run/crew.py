@@ -19,6 +19,7 @@ from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.ports import (
+    Analyst,
     Closeable,
     Environment,
     EnvironmentFactory,
@@ -46,8 +47,9 @@ class Crew:
     """Everything a run needs besides its plan.
 
     ``source`` is asked after each of the agent's turns what it left in a store of the user's own;
-    ``max_observed_events`` is the only bound on the events kept of a turn. ``metered`` names the roles whose calls cost
-    something, so that an answer lost on its way makes the usage unknown.
+    ``max_observed_events`` is the only bound on the events kept of a turn. ``analyst`` reads the whole run once it is
+    complete. ``metered`` names the roles whose calls cost something, so that an answer lost on its way makes the usage
+    unknown.
     """
 
     target: TargetFactory
@@ -55,6 +57,7 @@ class Crew:
     judge: JudgeFactory
     environment: EnvironmentFactory
     evaluators: tuple[Evaluator, ...] = ()
+    analyst: Analyst | None = None
     source: SourceFactory | None = None
     max_observed_events: int | None = None
     retry: RetryPolicy = MODEL_RETRY

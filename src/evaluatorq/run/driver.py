@@ -33,6 +33,7 @@ from evaluatorq.model.events import (
 )
 from evaluatorq.model.messages import Message, open_calls
 from evaluatorq.model.observation import TurnReport
+from evaluatorq.model.spending import UNREAD_CODES
 from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.ports import Attentive, JudgeReply, ObservedTurn, TargetReply, ToolsReply, UserReply
 from evaluatorq.run.clock import Clock
@@ -44,8 +45,6 @@ T = TypeVar("T")
 Commit = Callable[[Event], None]
 Attend = Callable[[Conversation], Awaitable[None]]
 
-_UNREAD_CODES = frozenset({"timeout", "malformed_response", "truncated_response"})
-"""Failures after which a server may have charged for an answer that nobody could read."""
 _WAITS_FOR: dict[Phase, Component] = {
     Phase.USER: "user_simulator",
     Phase.TARGET: "target",
@@ -180,7 +179,7 @@ class Driver:
             reasoning=reply.reasoning,
             reports_tools=reply.reports_tools,
             report=reply.report,
-            effects=recorder.take_effects() if recorder is not None else {},
+            effects=recorder.take_effects() if recorder is not None else None,
             state=state if changed else None,
             state_changed=changed,
             latency_ms=self._latency(),
@@ -233,7 +232,7 @@ class Driver:
             at=self._clock.now(),
             messages=clean_messages(reply.messages),
             usage=NO_USAGE,
-            effects=dict(reply.effects),
+            effects=None if reply.effects is None else dict(reply.effects),
             state=state if changed else None,
             state_changed=changed,
             latency_ms=self._latency(),
@@ -299,7 +298,7 @@ class Driver:
             retry_in_s=pause,
             latency_ms=self._latency(),
             usage=error.usage,
-            usage_known=error.usage is not None or error.code not in _UNREAD_CODES,
+            usage_known=error.usage is not None or error.code not in UNREAD_CODES,
             raw=clean_text(error.raw)[:4000] if error.raw else None,
             digest=request_digest(self.state),
         )

@@ -19,7 +19,7 @@ from evaluatorq.conversation.machine import Conversation, Phase, apply, begin
 from evaluatorq.errors import CallError, StoreError
 from evaluatorq.model.events import Ended, Event, Resumed, Scored, Started
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.runs import RunPlan
+from evaluatorq.model.runs import NO_ANALYSIS, Analysis, RunPlan
 from evaluatorq.ports import Attendant, Briefed, Sink
 from evaluatorq.records.result import result_of
 from evaluatorq.records.run import run_header
@@ -119,7 +119,9 @@ class Engine:
         try:
             status.begin()
             await self._run_workers(status)
-            await anyio.to_thread.run_sync(self._finish, outcome, recovery.active_s + self.clock.seconds() - started)
+            duration_s = recovery.active_s + self.clock.seconds() - started
+            analysis = await self._analysis()
+            await anyio.to_thread.run_sync(self._finish, outcome, duration_s, analysis)
         except BaseException as error:
             status.stopped(error)
             raise
@@ -148,11 +150,18 @@ class Engine:
                 return
             await self._converse(row)
 
-    def _finish(self, outcome: RunOutcome, duration_s: float) -> None:
+    async def _analysis(self) -> Analysis:
+        """What the analyst makes of a complete run."""
+        if self.crew.analyst is None or len(self._spool) < len(self.plan.datapoints):
+            return NO_ANALYSIS
+        return await self.crew.analyst.conclude(self._spool.read)
+
+    def _finish(self, outcome: RunOutcome, duration_s: float, analysis: Analysis) -> None:
         outcome.finished = len(self._spool)
         outcome.dropped = [self._dropped[row] for row in sorted(self._dropped)]
         outcome.interrupted = outcome.finished < outcome.total
-        outcome.header = run_header(self.plan, self._spool.summaries(), duration_s=round(duration_s, 3))
+        summaries = self._spool.summaries()
+        outcome.header = run_header(self.plan, summaries, duration_s=round(duration_s, 3), analysis=analysis)
         outcome.results = [self._kept[row] for row in sorted(self._kept)]
         if outcome.interrupted:
             outcome.stopped_by = "the run's time limit"
@@ -296,6 +305,8 @@ class Engine:
         if result.errored:
             code = str(result.metadata.get("error_type") or "internal_error")
             self._dropped[row] = Dropped(row, result.failed_component, code, result.reason)
+        if self.crew.analyst is not None:
+            self.crew.analyst.finished(row, result)
         for sink in self._sinks:
             sink.finished(result)
         return result

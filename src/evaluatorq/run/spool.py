@@ -38,6 +38,13 @@ class Spool:
         """The numbers for the run's header, in row order."""
         return [self._summaries[row] for row in sorted(self._summaries)]
 
+    def read(self, row: int) -> SimulationResult:
+        """The result of one row."""
+        assert self._file is not None, "nothing was put away"
+        at, size = self._places[row]
+        self._file.seek(at)
+        return SimulationResult.model_validate_json(self._file.read(size))
+
     def documents(self) -> Iterator[bytes]:
         """The result documents in row order."""
         if self._file is None:

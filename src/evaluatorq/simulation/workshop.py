@@ -1,0 +1,108 @@
+"""Makes cases with a model: personas and scenarios held to the rules of case files, and what each pair says first.
+
+A first message is the simulated user's own first line: the same prompt, the same guard, asked for ahead of time. A pair
+for which none could be had keeps an empty one, and the simulated user speaks first when the conversation begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from evaluatorq.errors import CallError
+from evaluatorq.generate.kinds import Rule, persona_kind, scenario_kind
+from evaluatorq.generate.making import HOPELESS, Made, Writer, make
+from evaluatorq.generate.prompts import About
+from evaluatorq.generate.slots import Slot
+from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.model.spending import Bill
+from evaluatorq.pacing.paid import PaidCalls
+from evaluatorq.pacing.retry import RetryPolicy
+from evaluatorq.pacing.window import work_through
+from evaluatorq.ports import ChatModel, Seat, UserReply
+from evaluatorq.roles.user import model_user
+from evaluatorq.store.case_rules import Rule as CaseRule
+from evaluatorq.store.case_rules import persona_rule, scenario_rule
+
+_QUOTES = (('"', '"'), ("'", "'"), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"))
+
+
+def _sentences(rule: CaseRule) -> Rule:
+    return lambda value: [
+        ".".join(map(str, problem.keys)) + f" {problem.reason}" if problem.keys else problem.reason
+        for problem in rule(value)
+    ]
+
+
+PERSONAS = persona_kind(_sentences(persona_rule))
+SCENARIOS = scenario_kind(_sentences(scenario_rule))
+
+
+@dataclass(slots=True)
+class Openings:
+    """First messages in the order of the pairs, ``""`` where there is none, and what went wrong."""
+
+    texts: list[str]
+    problems: list[str]
+
+
+class Workshop:
+    """One model that makes cases. ``bill`` runs on over everything it makes."""
+
+    def __init__(
+        self, model: ChatModel, *, retry: RetryPolicy, at_once: int = 10, seed: int = 0, bill: Bill | None = None
+    ) -> None:
+        self.bill = bill or Bill()
+        self._calls = PaidCalls(retry, self.bill, seed=seed)
+        self._writer = Writer(model, self._calls, at_once)
+
+    async def personas(self, about: About, slots: Sequence[Slot]) -> Made[Persona]:
+        """A persona for each slot, as far as they can be had."""
+        return await make(PERSONAS, about, slots, self._writer)
+
+    async def scenarios(self, about: About, slots: Sequence[Slot]) -> Made[Scenario]:
+        """A scenario for each slot, as far as they can be had."""
+        return await make(SCENARIOS, about, slots, self._writer)
+
+    async def openings(self, pairs: Sequence[SimulationDatapoint], done: Callable[[], None] = lambda: None) -> Openings:
+        """What each pair says first; ``done`` is called after each. Nothing is asked where the case fixes it."""
+        found = Openings([pair.first_message for pair in pairs], [])
+        hopeless: list[CallError] = []
+
+        async def open_one(place: int) -> None:
+            if not hopeless:
+                try:
+                    found.texts[place] = await self.opening(pairs[place])
+                except CallError as error:
+                    who = f"{pairs[place].persona.name} / {pairs[place].scenario.name}"
+                    found.problems.append(f"no first message for {who}, left to the simulated user: {error.message}")
+                    if error.code in HOPELESS:
+                        hopeless.append(error)
+            done()
+
+        await work_through([i for i, pair in enumerate(pairs) if not _fixed(pair)], self._writer.at_once, open_one)
+        return found
+
+    async def opening(self, pair: SimulationDatapoint) -> str:
+        """What the simulated user of one pair says first. Raises ``CallError`` after as many attempts as allowed."""
+        role = model_user(self._writer.model)(Seat(pair, thread_id=pair.id, seed=0, max_turns=1))
+
+        async def speak() -> UserReply:
+            return await role.speak(())
+
+        return unquoted((await self._calls.make("first_messages", speak, reask=True)).text)
+
+
+def _fixed(pair: SimulationDatapoint) -> bool:
+    scenario = pair.scenario
+    return bool(pair.first_message) or scenario.opens == "agent" or bool(scenario.script and scenario.script[0])
+
+
+def unquoted(text: str) -> str:
+    """The text without the one pair of quotation marks that a model put around all of it."""
+    plain = text.strip()
+    for opening, closing in _QUOTES:
+        inner = plain[1:-1]
+        if len(plain) > 2 and plain[0] == opening and plain[-1] == closing and not {opening, closing} & set(inner):
+            return inner.strip()
+    return plain
