@@ -29,7 +29,7 @@ CONFIG = """\
 [simulate]
 personas = "personas"
 scenarios = "scenarios"
-target = "agent:answer"
+target = "my_agent:answer"
 
 # Simulated users and checks without any model, so no key is needed. What only a model can judge stays unknown.
 # Delete the line, or name models with --sim-model and --judge-model, to have the users played and judged by models.
@@ -54,13 +54,13 @@ def run(args: argparse.Namespace) -> int:
         (folder / path).write_text(text, encoding="utf-8")
     emit("\n".join(f"wrote {folder / path}" for path in files))
     go = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
-    emit(f"\nNow: {go}evaluatorq sim simulate\nThen change one line in {folder / 'agent.py'} and run it again.")
+    emit(f"\nNow: {go}evaluatorq sim simulate\nThen change one line in {folder / 'my_agent.py'} and run it again.")
     return 0
 
 
 def contents() -> Iterator[tuple[Path, str]]:
     """Every file of a working folder, by its path in it."""
-    yield Path("agent.py"), AGENT
+    yield Path("my_agent.py"), AGENT
     yield Path(".evaluatorq") / "config.toml", CONFIG
     yield Path(".evaluatorq") / ".gitignore", "sim-runs/\n"
     for kind in ("personas", "scenarios"):

@@ -26,8 +26,8 @@ def configure(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the newest runs."""
-    folder = _folder(args.folder)
-    rows = list_runs(folder)[: _limit(args.limit)] if folder.is_dir() else []
+    folder, limit = _folder(args.folder), _limit(args.limit)
+    rows = list_runs(folder)[:limit] if folder.is_dir() else []
     if args.json:
         emit(json.dumps([row.model_dump(mode="json") for row in rows], indent=2))
         return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -71,7 +72,13 @@ def confirm(plan: RunPlan) -> None:
         return
     sys.stderr.write("This asks models, which may cost money. Start? [Y/n] ")
     sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("", "y", "yes"):
+    # The event loop's own handler would only note the signal and let the read go on.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        answer = sys.stdin.readline()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if answer.strip().lower() not in ("y", "yes") and answer != "\n":
         raise SimulationCancelledError(f"not started: {len(plan.datapoints)} conversations were declined")
 
 
