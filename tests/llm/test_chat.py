@@ -334,6 +334,16 @@ async def test_a_refusal_that_cannot_be_of_the_form_tries_no_other(pool, fake, s
     assert len(fake.seen) == 1
 
 
+async def test_a_refusal_in_every_form_is_not_of_the_form_and_later_questions_are_asked_once(pool, fake) -> None:
+    fake.answers(refusal(None, "invalid_request_error"))
+    first = await failure_of(pool, fake, JUDGE)
+    assert "every other form" in first.message
+    asked = len(fake.seen)
+    assert asked == 4
+    await failure_of(pool, fake, JUDGE)
+    assert len(fake.seen) == asked + 1
+
+
 async def test_a_form_that_worked_is_kept_whatever_happens_later(pool, fake) -> None:
     fake.answers(tool_answer("verdict", '{"passed": true}'))
     await model(pool, fake).complete(JUDGE)

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import errno
 import json
+import socket
 
 import httpx
 import pytest
 
 from evaluatorq.llm.errors import network_error, read_api_error, read_retry_after, status_error
 from evaluatorq.llm.exchange import Answer
+from evaluatorq.model.usage import NO_USAGE
 
 WHERE = "model 'm' at api.example.test"
 
@@ -153,6 +155,13 @@ def test_timeouts_lost_connections_and_cut_answers_are_told_apart() -> None:
     assert network_error(httpx.RemoteProtocolError("x"), WHERE).code == "network_error"
     assert network_error(httpx.ReadError("x"), WHERE, reading=True).code == "truncated_response"
     assert network_error(ConnectionResetError(), WHERE).retryable
+
+
+def test_only_a_connection_that_was_never_made_is_known_to_have_cost_nothing() -> None:
+    for exc in (httpx.ConnectError("x"), ConnectionRefusedError(), socket.gaierror()):
+        assert network_error(exc, WHERE).usage == NO_USAGE
+    for exc in (httpx.RemoteProtocolError("x"), ConnectionResetError(), TimeoutError()):
+        assert network_error(exc, WHERE).usage is None
 
 
 def _raised_from(exc: Exception, cause: BaseException) -> Exception:

@@ -71,6 +71,7 @@ class Mock:
         self.cases = defaultdict(lambda: defaultdict(Counter))
         self.faults = Counter()
         self.attempts = Counter()
+        self.bodies = set()
         self.repeats = Counter()
         self.verdicts = defaultdict(dict)
         self.in_flight = self.peak = 0
@@ -89,16 +90,19 @@ class Mock:
     # ---------------------------------------------------------------- one question
 
     def answer(self, path, headers, body):
-        """Status, headers, body, how it is sent, and what to call if nobody is there to read it to the end."""
+        """Status, headers, body, how it is sent, and what to call when a slow one was read after all."""
         text = body.decode()
         doc = json.loads(text)
         role = "target" if path == "/agent" else next(r for r in ("user", "judge", "target") if r in doc["model"])
         case = (CASE.findall(text) or ["CASE-0000"])[0]
         digest = zlib.crc32(body)
-        attempt = self.attempts[digest]
-        self.attempts[digest] += 1
-        self.repeats[case] += attempt > 0
-        fault = self.fault(role, digest, attempt)
+        self.repeats[case] += digest in self.bodies
+        self.bodies.add(digest)
+        rows = doc["messages"] if role == "target" else doc["messages"][:-1]  # the last says what was wrong before
+        question = zlib.crc32(json.dumps([role, rows]).encode())
+        attempt = self.attempts[question]
+        self.attempts[question] += 1
+        fault = self.fault(role, question, attempt)
         prompt = len(body) // 4
         for book in (self.roles[role], self.cases[case][role]):
             book["requests"] += 1
@@ -122,22 +126,22 @@ class Mock:
         how = kind if kind in ("hang", "drop", "slow", "cut") else "whole"
         for counter in (self.roles[role], self.cases[case][role]):
             counter.update(charged=usage["total_tokens"], prompt=prompt, completion=completion)
-            if how in ("hang", "drop", "cut") or kind == "malformed":
+            if how in ("hang", "drop", "slow", "cut") or kind == "malformed":
                 counter.update(spoiled=usage["total_tokens"], spoiled_answers=1)
 
-        def spoiled():
+        def read():
             for counter in (self.roles[role], self.cases[case][role]):
-                counter.update(spoiled=usage["total_tokens"], spoiled_answers=1)
+                counter.subtract(spoiled=usage["total_tokens"], spoiled_answers=1)
 
-        return 200, {}, data, how, spoiled
+        return 200, {}, data, how, read
 
-    def fault(self, role, digest, attempt):
+    def fault(self, role, question, attempt):
         for fault in self.knobs["faults"]:
             if fault.get("role", role) != role:
                 continue
             if "first" in fault and attempt >= fault["first"]:
                 continue
-            if "rate" in fault and zlib.crc32(b"%d/%d" % (digest, attempt)) / 2**32 >= fault["rate"]:
+            if "rate" in fault and zlib.crc32(b"%d/%d" % (question, attempt)) / 2**32 >= fault["rate"]:
                 continue
             return fault
         return None
@@ -200,7 +204,7 @@ def verdict(key, kind, text):
 
 def completed(doc, said, out, usage, digest):
     message = {"role": "assistant", "content": out, "refusal": None}
-    if isinstance(said, dict):
+    if isinstance(said, dict) and "tool_choice" in doc:
         name = doc["tool_choice"]["function"]["name"]
         call = {"id": f"call_{digest:08x}", "type": "function", "function": {"name": name, "arguments": out}}
         message.update(content=None, tool_calls=[call])
@@ -236,7 +240,7 @@ async def connection(mock, reader, writer):
         writer.close()
 
 
-async def respond(mock, writer, status, headers, data, how, spoiled):
+async def respond(mock, writer, status, headers, data, how, read):
     """Sends the answer as ``how`` says; ``False`` when the connection is of no more use."""
     mock.in_flight += 1
     mock.peak = max(mock.peak, mock.in_flight)
@@ -249,13 +253,13 @@ async def respond(mock, writer, status, headers, data, how, spoiled):
                 await asyncio.sleep(mock.knobs["slow_s"] / 4)
                 writer.write(data[place : place + size])
                 await writer.drain()
+            read()
         elif how == "cut":
             writer.write(head_of(status, headers, len(data)) + data[: len(data) // 2])
             await writer.drain()
         elif how == "whole":
             await send(writer, status, headers, data)
     except ConnectionError:
-        spoiled()
         return False
     finally:
         mock.in_flight -= 1

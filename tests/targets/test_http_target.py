@@ -337,7 +337,7 @@ JSON = {"content-type": "application/json"}
         (Answered({"a": []}), {"reply": "a[0]"}, "target_protocol", "a has no '0' (it is a list of 0)"),
         (Answered({"status": "ok"}), {}, "target_protocol", "an object with 'status', which holds no reply"),
         (Answered([1]), {}, "target_protocol", "a list, which holds no reply"),
-        (Answered("{oops", headers=JSON), {}, "target_protocol", "did not answer JSON but '{oops'"),
+        (Answered("{oops", headers=JSON), {}, "malformed_response", "began to answer JSON and broke off: '{oops'"),
         (Answered("plain"), {"reply": "text"}, "target_protocol", "did not answer JSON but 'plain'"),
         (Answered("[" * 100_000, headers=JSON), {}, "target_protocol", "nested too deeply|did not answer JSON"),
         (Answered("<html>", headers={"content-type": "text/html"}), {}, "target_protocol", "an HTML page"),

@@ -113,7 +113,7 @@ async def test_a_refusal_is_what_the_agent_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "reask"),
+    ("answer", "code", "retryable"),
     [
         (ChatReply(usage=USAGE), "empty_reply", True),
         (ChatReply(text=" \n", usage=USAGE), "empty_reply", True),
@@ -121,11 +121,12 @@ async def test_a_refusal_is_what_the_agent_said() -> None:
     ],
 )
 async def test_an_answer_with_neither_words_nor_calls_is_a_failure_with_its_cost(
-    answer: ChatReply, code: str, reask: bool
+    answer: ChatReply, code: str, retryable: bool
 ) -> None:
     with pytest.raises(CallError) as caught:
         await target(Model(answer)).respond([user("hi")], thread_id="t")
-    assert (caught.value.code, caught.value.reask, caught.value.usage) == (code, reask, USAGE)
+    assert (caught.value.code, caught.value.retryable, caught.value.usage) == (code, retryable, USAGE)
+    assert not caught.value.reask, "an agent gets as many attempts as it was promised, whatever is wrong"
 
 
 CALL = tool_call("call_1", "f", {})

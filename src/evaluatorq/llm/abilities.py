@@ -52,10 +52,16 @@ class Abilities:
         self.version = 0
         self.form = AnswerForm.TOOL
         self.form_works = False
+        self.refused_in_every_form = False
         self.roles: dict[str, str] = {}
         self._refused_roles: set[str] = set()
         self._heedless = 0
         self._fields: dict[str, str | None] = {}
+
+    @property
+    def form_settled(self) -> bool:
+        """Another form need not be tried when a refusal does not name what it refuses."""
+        return self.form_works or self.refused_in_every_form
 
     @property
     def dropped(self) -> list[str]:

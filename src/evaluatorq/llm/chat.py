@@ -94,11 +94,11 @@ class OpenAIChat:
                 failure = api_call_error(error, self._where, answer.body, self.endpoint.secrets)
                 if self._learns(error, head, request):
                     form = None if form is None else min(form, self.abilities.form)
-                elif form and _may_mean_the_form(error, failure) and not self.abilities.form_works:
+                elif form and _may_mean_the_form(error, failure) and not self.abilities.form_settled:
                     unnamed = unnamed or failure
                     form = form.below
                 else:
-                    raise unnamed or failure
+                    raise failure if unnamed is None else self._not_the_form(unnamed)
         else:
             raise failure
         if form is not None and unnamed is not None:
@@ -106,6 +106,12 @@ class OpenAIChat:
         if reply.usage is not None:
             self._limiter.spend(reply.usage.total_tokens)
         return reply, form
+
+    def _not_the_form(self, refusal: CallError) -> CallError:
+        """The first refusal, after the question was refused in every form: later ones are not asked so often."""
+        self.abilities.refused_in_every_form = True
+        refusal.message += " (and in every other form of asking for an object)"
+        return refusal
 
     def _learns(self, error: ApiError, head: Head, request: ChatRequest) -> bool:
         """Whether the same question may go on without what was refused."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import math
 import re
+import socket
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pydantic import JsonValue
 from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import decode_json
 from evaluatorq.llm.exchange import Answer
+from evaluatorq.model.usage import NO_USAGE
 
 MESSAGE_LENGTH = 300
 RAW_LENGTH = 4000
@@ -34,6 +36,7 @@ _BY_STATUS = {
     429: "rate_limit",
 }  # fmt: skip
 _SECRET = re.compile(r"\b(?:sk|pk|rk|key|api[_-]?key|bearer|basic|token)[-_:=\s]+[\w.+/=*-]{6,}", re.IGNORECASE)
+_NO_CONNECTION = {("httpx", "ConnectError"), ("aiohttp", "ClientConnectorError")}
 _URL_EXTRAS = re.compile(r"(https?://)(?:[^\s/@]*@)?([^\s?#'\"]*)[?#]?[^\s'\"]*", re.IGNORECASE)
 
 
@@ -174,17 +177,25 @@ def _timestamp(text: str | None) -> float | None:
 def network_error(exc: BaseException, where: str, *, reading: bool = False) -> CallError:
     """The ``CallError`` for an exception of httpx, aiohttp or the socket.
 
-    ``reading`` says that the answer had begun: what breaks then is a cut answer, and what it cost is unknown.
+    ``reading`` says that the answer had begun: what breaks then is a cut answer. What it cost is unknown, but for a
+    connection that was never made: nothing was asked, so nothing was spent.
     """
     if any(getattr(cause, "errno", None) in (errno.EMFILE, errno.ENFILE) for cause in _causes(exc)):
         text = f"{where}: no file handle left for a connection; lower the parallelism or raise the limit (ulimit -n)"
-        return CallError("file_handles", text, component="infrastructure")
+        return CallError("file_handles", text, component="infrastructure", usage=NO_USAGE)
     if _is_timeout(exc):
         return CallError("timeout", f"{where} did not answer in time", retryable=True)
     if reading:
         return CallError("truncated_response", f"{where} broke off in the middle of its answer", retryable=True)
     reason = next((str(cause) for cause in _causes(exc) if str(cause)), "")
-    return CallError("network_error", clean_message(f"{where}: {type(exc).__name__}: {reason}"), retryable=True)
+    text = clean_message(f"{where}: {type(exc).__name__}: {reason}")
+    usage = NO_USAGE if _never_connected(exc) else None
+    return CallError("network_error", text, retryable=True, usage=usage)
+
+
+def _never_connected(exc: BaseException) -> bool:
+    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(exc).__mro__}
+    return isinstance(exc, ConnectionRefusedError | socket.gaierror) or bool(kinds & _NO_CONNECTION)
 
 
 def _is_timeout(exc: BaseException) -> bool:

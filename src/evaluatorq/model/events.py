@@ -31,6 +31,11 @@ FaultCode = Literal[
 ]  # fmt: skip
 """Every way a call can fail. ``internal_error`` is a fault of the harness itself."""
 FAULT_CODES: frozenset[str] = frozenset(get_args(FaultCode))
+REFUSALS: frozenset[str] = frozenset({
+    "rate_limit", "quota", "auth", "bad_request", "not_found", "content_filter", "context_length", "server_error",
+    "tool_error", "file_handles", "cancelled",
+})  # fmt: skip
+"""Failures that are an answer of their own, and free; after any other a server may have charged for what was lost."""
 
 
 class _Event(Record):

@@ -8,14 +8,12 @@ from pydantic import Field
 
 from evaluatorq.errors import CallError
 from evaluatorq.model.base import Record
+from evaluatorq.model.events import REFUSALS
 from evaluatorq.model.usage import NO_USAGE, Usage
 
 Category = Literal["generation", "first_messages", "executive_summary", "recommendations", "apply"]
 CONVERSATIONS = "conversations"
 """The category of everything that conversations themselves spent, in ``SimulationRun.usage_by_category``."""
-
-UNREAD_CODES = frozenset({"timeout", "malformed_response", "truncated_response"})
-"""Failures after which a server may have charged for an answer that nobody could read."""
 
 
 class Spending(Record):
@@ -56,8 +54,8 @@ class Bill:
 
     def failed(self, category: Category, error: CallError) -> None:
         """Books a call that brought no answer; one that the server refused cost nothing."""
-        if error.usage is not None or error.code in UNREAD_CODES:
+        if error.usage is not None or error.code not in REFUSALS:
             self.answered(category, error.usage)
 
 
-__all__ = ["CONVERSATIONS", "NO_SPENDING", "UNREAD_CODES", "Bill", "Category", "Spending"]
+__all__ = ["CONVERSATIONS", "NO_SPENDING", "Bill", "Category", "Spending"]

@@ -19,6 +19,7 @@ from evaluatorq.environments.outside import apply_event
 from evaluatorq.errors import CallError, Component, StoreError
 from evaluatorq.model.events import (
     FAULT_CODES,
+    REFUSALS,
     CallFailed,
     Ended,
     Event,
@@ -33,7 +34,6 @@ from evaluatorq.model.events import (
 )
 from evaluatorq.model.messages import Message, open_calls
 from evaluatorq.model.observation import TurnReport
-from evaluatorq.model.spending import UNREAD_CODES
 from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.ports import Attentive, JudgeReply, ObservedTurn, TargetReply, ToolsReply, UserReply
 from evaluatorq.run.clock import Clock
@@ -298,10 +298,14 @@ class Driver:
             retry_in_s=pause,
             latency_ms=self._latency(),
             usage=error.usage,
-            usage_known=error.usage is not None or error.code not in UNREAD_CODES,
+            usage_known=error.usage is not None or error.code in REFUSALS or not self._costs(self._component),
             raw=clean_text(error.raw)[:4000] if error.raw else None,
             digest=request_digest(self.state),
         )
+
+    def _costs(self, component: Component) -> bool:
+        """Calls to this component are paid for: it is metered, or has said before what an answer cost."""
+        return component in self._crew.metered or component in self.state.usage_by_role
 
     def _out_of_time(self, limit_s: float) -> Stop:
         component = waits_for(self.state)

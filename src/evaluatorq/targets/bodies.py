@@ -18,7 +18,7 @@ from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.usage import Usage
 from evaluatorq.ports import TargetReply
 from evaluatorq.targets.paths import JsonPath, PathMissing, json_kind
-from evaluatorq.targets.replies import call_of, empty, unfit
+from evaluatorq.targets.replies import broken, call_of, empty, unfit
 
 USUAL_TEXT = tuple(
     JsonPath.parse(text)
@@ -55,6 +55,8 @@ def parsed(body: bytes, where: str) -> JsonValue:
         raise unfit(f"{where} answered JSON that is nested too deeply.") from None
     except ValueError:
         start = clean_message(body[:80].decode("utf-8", "replace"))
+        if body.lstrip()[:1] in (b"{", b"["):
+            raise broken(f"{where} began to answer JSON and broke off: {start!r}.") from None
         raise unfit(f"{where} did not answer JSON but {start!r}.") from None
 
 

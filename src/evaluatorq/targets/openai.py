@@ -8,6 +8,7 @@ from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import LineCache
 from evaluatorq.llm.reply import fresh_call_id
 from evaluatorq.model.messages import Message, ToolCall
+from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.ports import ChatModel, ChatPrefix, ChatReply, ChatRequest, Seat, TargetFactory, TargetReply
 
 START_SIGNAL = "(The conversation begins. Speak first.)"
@@ -73,7 +74,7 @@ def check_tool_rows(messages: Sequence[Message]) -> None:
 
 
 def _misfit(index: int, what: str) -> CallError:
-    return CallError("target_protocol", f"message {index} of the transcript: {what}")
+    return CallError("target_protocol", f"message {index} of the transcript: {what}", usage=NO_USAGE)
 
 
 def _row(reply: ChatReply, messages: Sequence[Message]) -> Message:
@@ -84,7 +85,7 @@ def _row(reply: ChatReply, messages: Sequence[Message]) -> Message:
         return Message(role="assistant", content=text)
     if reply.finish_reason == "content_filter":
         raise CallError("content_filter", "the agent's answer was withheld by a content filter", usage=reply.usage)
-    raise CallError("empty_reply", "the agent's model answered with nothing", reask=True, usage=reply.usage)
+    raise CallError("empty_reply", "the agent's model answered with nothing", retryable=True, usage=reply.usage)
 
 
 def _own_ids(calls: tuple[ToolCall, ...], messages: Sequence[Message]) -> list[ToolCall]:

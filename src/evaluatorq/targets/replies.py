@@ -36,6 +36,11 @@ def unfit(message: str, *, usage: Usage | None = None) -> CallError:
     return CallError("target_protocol", message, usage=usage, component="target")
 
 
+def broken(message: str) -> CallError:
+    """The error for an answer that was damaged on its way: the next one may be whole."""
+    return CallError("malformed_response", message, component="target", retryable=True)
+
+
 def empty(message: str, *, usage: Usage | None = None) -> CallError:
     """The error for an agent that said nothing."""
     return CallError("empty_reply", message, usage=usage, component="target", retryable=True)
