@@ -1,0 +1,214 @@
+"""Every formula against scipy, and the claims that no oracle has: levels, coverage and power, by simulation."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.stats as oracle
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluatorq.records import statistics as ours
+
+DIFFERENCES = st.lists(st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=10)
+SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
+
+
+# ---------------------------------------------------------------- against scipy
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 1), (0, 7), (3, 7), (7, 7), (40, 48), (9_990, 10_000)])
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
+def test_the_wilson_interval_is_scipys(successes: int, n: int, confidence: float) -> None:
+    expected = oracle.binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    assert ours.wilson(successes, n, confidence) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_the_sign_test_is_scipys_binomial_test(up: int, down: int) -> None:
+    expected = oracle.binomtest(up, up + down, 0.5).pvalue if up + down else 1.0
+    assert ours.sign_test(up, down) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_sign_test_is_exact_where_floats_run_out() -> None:
+    assert ours.sign_test(1_000, 0) == 2.0**-999
+    assert ours.sign_test(5_300, 4_700) == pytest.approx(oracle.binomtest(5_300, 10_000).pvalue, rel=1e-9)
+
+
+@given(DIFFERENCES)
+def test_the_paired_test_is_scipys_permutation_test(differences: list[float]) -> None:
+    def mean(values: np.ndarray, axis: int) -> np.ndarray:
+        return np.mean(values, axis=axis)
+
+    expected = oracle.permutation_test(
+        (np.array(differences),), mean, permutation_type="samples", n_resamples=np.inf, vectorized=True
+    )
+    assert ours.paired_test(differences) == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+def test_drawn_signs_agree_with_the_t_test_where_both_are_good() -> None:
+    rng = random.Random(3)
+    for n, shift in ((40, 0.0), (40, 0.4), (501, 0.1)):
+        differences = [rng.gauss(shift, 1) for _ in range(n)]
+        expected = oracle.ttest_1samp(differences, 0).pvalue
+        assert ours.paired_test(differences) == pytest.approx(expected, abs=0.02)
+
+
+@given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=60))
+def test_the_correction_is_scipys(p_values: list[float]) -> None:
+    assert ours.benjamini_hochberg(p_values) == pytest.approx(list(oracle.false_discovery_control(p_values)))
+
+
+@pytest.mark.parametrize("df", [1, 2, 3, 7, 30, 500, 9_999])
+@pytest.mark.parametrize("p", [0.025, 0.2, 0.5, 0.8, 0.975, 0.9995])
+def test_the_t_quantile_is_scipys(p: float, df: int) -> None:
+    assert ours.t_quantile(p, df) == pytest.approx(oracle.t.ppf(p, df), abs=1e-9)
+
+
+@given(st.integers(0, 60), st.integers(1, 60), st.floats(0.01, 0.99))
+def test_the_binomial_tail_is_scipys(k: int, n: int, p: float) -> None:
+    assert ours.binomial_tail(k, n, p) == pytest.approx(oracle.binom.sf(k - 1, n, p), abs=1e-11)
+
+
+def test_the_bootstrap_interval_is_scipys_with_wider_tails() -> None:
+    rng = random.Random(5)
+    values = [rng.expovariate(1) for _ in range(60)]
+    theirs = oracle.bootstrap((np.array(values),), np.mean, n_resamples=20_000, rng=1).confidence_interval
+    interval = ours.paired_mean_interval(values)
+    assert interval is not None
+    assert interval == pytest.approx(tuple(theirs), abs=0.08)
+    assert interval.high - interval.low > theirs.high - theirs.low
+
+
+# ---------------------------------------------------------------- by counting
+
+
+@given(st.integers(1, 9), st.integers(0, 9), st.integers(1, 9))
+def test_pass_at_k_and_pass_hat_k_are_what_counting_subsets_gives(n: int, passed: int, k: int) -> None:
+    passed = min(passed, n)
+    samples = [True] * passed + [False] * (n - passed)
+    if k > n:
+        assert ours.pass_at_k(n, passed, k) is None
+        assert ours.pass_hat_k(n, passed, k) is None
+        return
+    subsets = list(combinations(samples, k))
+    assert ours.pass_at_k(n, passed, k) == pytest.approx(sum(map(any, subsets)) / len(subsets))
+    assert ours.pass_hat_k(n, passed, k) == pytest.approx(sum(map(all, subsets)) / len(subsets))
+
+
+def test_repeats_of_four_tasks_are_not_twelve_tasks() -> None:
+    assert ours.paired_test([1.0, 2 / 3, 1.0, 1 / 3]) == 0.125
+    assert ours.sign_test(4, 0) == 0.125
+
+
+def test_the_sign_of_the_difference_does_not_matter_and_its_unit_neither() -> None:
+    differences = [0.5, -0.25, 1.0, 0.75, -0.5, 0.25] * 4
+    p = ours.paired_test(differences)
+    assert p == ours.paired_test([-value for value in differences])
+    assert p == ours.paired_test([1000 * value for value in differences])
+
+
+@given(DIFFERENCES)
+def test_no_p_value_is_below_the_least_that_the_sample_could_give(differences: list[float]) -> None:
+    assert ours.paired_test(differences) >= ours.least_p(differences) * (1 - 1e-12)
+
+
+@given(SHARES, st.integers(0, 5))
+def test_the_same_seed_gives_the_same_interval(values: list[float], seed: int) -> None:
+    assert ours.paired_mean_interval(values, seed) == ours.paired_mean_interval(values, seed)
+
+
+def test_too_few_values_have_no_interval_and_equal_ones_a_point() -> None:
+    assert ours.paired_mean_interval([]) is None
+    assert ours.paired_mean_interval([0.5]) is None
+    assert ours.paired_mean_interval([0.1] * 3) == pytest.approx((0.1, 0.1))
+    assert ours.paired_rate_interval([]) is None
+
+
+def test_no_flip_in_few_datapoints_is_no_proof_of_no_difference() -> None:
+    interval = ours.paired_rate_interval([0.0] * 10)
+    assert interval is not None
+    assert interval.low < -0.1
+    assert interval.high > 0.1
+
+
+def test_samples_that_agree_within_a_datapoint_count_as_one() -> None:
+    agreeing = ours.clustered_wilson([(5, 5), (0, 5)] * 10)
+    assert agreeing == pytest.approx(ours.wilson(10, 20), abs=0.02)
+    mixed = ours.clustered_wilson([(3, 5), (2, 5)] * 10)
+    assert mixed.high - mixed.low < agreeing.high - agreeing.low
+    assert ours.clustered_wilson([(5, 5)] * 4) == ours.wilson(4, 4)
+    assert ours.clustered_wilson([(2, 5)]) == ours.wilson(2, 5)
+    assert ours.clustered_wilson([]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_five_datapoints_can_show_no_difference_at_all(n: int) -> None:
+    assert ours.smallest_flip_share(n) is None
+    assert ours.smallest_shift(n, 1.0) is None
+
+
+# ---------------------------------------------------------------- by simulation
+
+
+def clusters(rng: random.Random, n: int, k: int, shift: float = 0.0) -> tuple[list[float], list[float]]:
+    """Two runs of ``n`` datapoints with ``k`` samples: each datapoint has its own chance to pass."""
+    a, b = [], []
+    for _ in range(n):
+        chance = rng.betavariate(2, 1)
+        a.append(sum(rng.random() < chance for _ in range(k)) / k)
+        b.append(sum(rng.random() < max(0.0, chance - shift) for _ in range(k)) / k)
+    return a, b
+
+
+@pytest.mark.parametrize(("n", "k"), [(8, 1), (8, 4), (30, 1), (30, 3)])
+def test_the_same_agent_twice_is_called_different_at_most_one_time_in_twenty(n: int, k: int) -> None:
+    rng, rounds = random.Random(n * k), 400
+    calls = 0
+    for seed in range(rounds):
+        a, b = clusters(rng, n, k)
+        calls += ours.paired_test([y - x for x, y in zip(a, b, strict=True)], seed) <= 0.05
+    assert calls / rounds <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / rounds)
+
+
+@pytest.mark.parametrize("n", [12, 30, 150])
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_the_smallest_flip_share_is_shown_four_times_in_five(n: int, noise: float) -> None:
+    share = ours.smallest_flip_share(n, noise)
+    assert share is not None
+    rng, rounds = random.Random(n), 1_500
+    shown = 0
+    for _ in range(rounds):
+        draws = [rng.random() for _ in range(n)]
+        up = sum(draw < noise + share for draw in draws)
+        shown += ours.sign_test(up, sum(noise + share <= draw < 2 * noise + share for draw in draws)) <= 0.05
+    assert shown / rounds == pytest.approx(0.8, abs=0.03)
+
+
+def test_the_smallest_shift_is_shown_four_times_in_five() -> None:
+    n, rng, rounds = 15, random.Random(1), 500
+    shift = ours.smallest_shift(n, 2.0)
+    assert shift is not None
+    shown = sum(ours.paired_test([rng.gauss(shift, 2.0) for _ in range(n)]) <= 0.05 for _ in range(rounds))
+    assert shown / rounds == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize(("n", "k", "shift"), [(12, 3, 0.0), (40, 1, 0.1), (40, 4, 0.2)])
+def test_intervals_hold_the_truth_nineteen_times_in_twenty(n: int, k: int, shift: float) -> None:
+    rng, rounds = random.Random(7), 300
+    rates = means = 0
+    truth = -sum(min(shift, rng.betavariate(2, 1)) for _ in range(40_000)) / 40_000
+    for seed in range(rounds):
+        a, b = clusters(rng, n, k, shift)
+        differences = [y - x for x, y in zip(a, b, strict=True)]
+        rate, mean = ours.paired_rate_interval(differences), ours.paired_mean_interval(differences, seed)
+        assert rate is not None
+        assert mean is not None
+        rates += rate.low <= truth <= rate.high
+        means += mean.low <= truth <= mean.high
+    assert rates / rounds >= 0.95 - 0.04
+    assert means / rounds >= 0.95 - 0.04
