@@ -242,13 +242,17 @@ class Scenario(Record):
 
 
 class SimulationDatapoint(Record):
-    """One persona paired with one scenario. An empty ``first_message`` is left to the simulated user."""
+    """One persona paired with one scenario. An empty ``first_message`` is left to the simulated user.
+
+    ``sample`` (ours) counts the repeats of a datapoint in one run, from 0; the repeats share its id.
+    """
 
     id: str
     persona: Persona
     scenario: Scenario
     user_system_prompt: str = ""
     first_message: str = ""
+    sample: int | None = None
 
 
 CriterionId = Annotated[str, Field(pattern=r"^criteria_\d+$")]

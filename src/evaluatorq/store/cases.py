@@ -99,15 +99,16 @@ def validate_paths(paths: Iterable[CasePath], kind: Kind | None = None) -> Valid
 
 def check_datapoints(datapoints: Sequence[SimulationDatapoint]) -> None:
     """Holds datapoints made in Python to the same rules; ``CaseError`` has a field such as ``datapoints[0].id``."""
-    seen: dict[str, int] = {}
+    seen: dict[tuple[str, int | None], int] = {}
     for row, datapoint in enumerate(datapoints):
         raw: JsonValue = datapoint.model_dump(mode="json", warnings=False)
         problem = next(iter(read_row(raw).problems), None)
-        if problem is None and datapoint.id in seen:
-            problem = Problem(f"{datapoint.id!r} is also datapoints[{seen[datapoint.id]}]; ids are unique", ("id",))
+        same = datapoint.id, datapoint.sample
+        if problem is None and same in seen:
+            problem = Problem(f"{datapoint.id!r} is also datapoints[{seen[same]}]; ids are unique", ("id",))
         if problem is not None:
             raise CaseError(problem.reason, field=_dotted(("datapoints", row, *problem.keys)))
-        seen[datapoint.id] = row
+        seen[same] = row
 
 
 def bundled(kind: Literal["personas", "scenarios"]) -> Path:
@@ -207,7 +208,8 @@ class _Reading:
         row = read_row(case.value, personas=personas, scenarios=scenarios, legacy=self._legacy)
         datapoint, problems = row.datapoint, row.problems
         if datapoint is not None and row.has_id:
-            problems = list(self._twice(case, "id", datapoint.id))
+            which = datapoint.id if datapoint.sample is None else f"{datapoint.id}, sample {datapoint.sample}"
+            problems = list(self._twice(case, "id", which))
         if datapoint is None or problems:
             self.cases.errors += [case.error(problem) for problem in problems]
             return

@@ -19,7 +19,7 @@ from evaluatorq.model.cases import CommunicationStyle, Persona, Scenario, Simula
 from evaluatorq.records.fingerprint import case_id
 from evaluatorq.store.atomic import replace_file
 from evaluatorq.store.case_rules import (
-    DATAPOINT_TEXTS,
+    DATAPOINT_FIELDS,
     Problem,
     Rule,
     anything,
@@ -34,11 +34,11 @@ from evaluatorq.store.documents import read_json
 M = TypeVar("M", Persona, Scenario)
 
 _PARTS = {"persona": anything, "scenario": anything}
-_RAW = record("a datapoint", _PARTS, DATAPOINT_TEXTS)
-_INPUTS = record("a datapoint", _PARTS, {**DATAPOINT_TEXTS, "category": anything})
+_RAW = record("a datapoint", _PARTS, DATAPOINT_FIELDS)
+_INPUTS = record("a datapoint", _PARTS, {**DATAPOINT_FIELDS, "category": anything})
 _FLAT_NAMES = {"persona_name": text, "scenario_name": text}
 _FLAT = record(
-    "a legacy row", {"goal": text}, {**_FLAT_NAMES, **DATAPOINT_TEXTS, "context": text, "category": anything}
+    "a legacy row", {"goal": text}, {**_FLAT_NAMES, **DATAPOINT_FIELDS, "context": text, "category": anything}
 )
 
 
@@ -126,12 +126,14 @@ def _row(
 ) -> Row:
     if problems or persona is None or scenario is None:
         return Row(problems=problems)
+    sample = value.get("sample")
     datapoint = SimulationDatapoint(
         id=str(value.get("id") or ""),
         persona=persona,
         scenario=scenario,
         user_system_prompt=str(value.get("user_system_prompt") or ""),
         first_message=str(value.get("first_message") or ""),
+        sample=sample if isinstance(sample, int) else None,
     )
     if datapoint.id:
         return Row(datapoint, has_id=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from evaluatorq.errors import ReplayError, RunNotFound, SchemaError
+from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import REPLAY_VERSION, RunManifest, SimulationRun
 from evaluatorq.store.atomic import create_file, replace_file
@@ -91,18 +92,28 @@ def read_header(path: Path) -> SimulationRun:
 def iter_results(path: Path) -> Iterator[SimulationResult]:
     """The results of a saved run one at a time; memory holds one of them when the file is written by us."""
     yielded = False
-    for text in _result_texts(path):
+    for text in _texts_of(path, "results"):
         yielded = True
         yield SimulationResult.model_validate_json(text)
     if not yielded:
         yield from read_run(path).results
 
 
-def _result_texts(path: Path) -> Iterator[str]:
-    """Cuts the results out of an indented run file by its layout; yields nothing for any other layout."""
+def iter_datapoints(path: Path) -> Iterator[SimulationDatapoint]:
+    """The cases of a saved run one at a time, nothing where the file does not hold them."""
+    yielded = False
+    for text in _texts_of(path, "datapoints"):
+        yielded = True
+        yield SimulationDatapoint.model_validate_json(text)
+    if not yielded:
+        yield from read_run(path).datapoints or ()
+
+
+def _texts_of(path: Path, key: str) -> Iterator[str]:
+    """Cuts the items of a list out of an indented run file by its layout; yields nothing for any other layout."""
     with path.open(encoding="utf-8") as file:
         for line in file:
-            if line.rstrip("\n") == '  "results": [':
+            if line.rstrip("\n") == f'  "{key}": [':
                 break
         lines: list[str] = []
         for line in file:
@@ -333,5 +344,6 @@ def _newest(folder: Path) -> str:
 
 
 __all__ = [
-    "RunListing", "find_journal", "find_run", "iter_results", "list_runs", "read_header", "read_run", "run_parts", "save_run",
+    "RunListing", "find_journal", "find_run", "iter_datapoints", "iter_results", "list_runs", "read_header", "read_run",
+    "run_parts", "save_run",
 ]  # fmt: skip

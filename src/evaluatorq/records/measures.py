@@ -1,0 +1,187 @@
+"""One thing measured on both sides of a comparison, with the datapoint as the unit, and what that shows.
+
+A datapoint's samples are averaged first; tests, intervals and smallest differences are over datapoints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import stdev
+from typing import Literal
+
+from evaluatorq.model.base import Record
+from evaluatorq.records.statistics import (
+    ALPHA,
+    Interval,
+    benjamini_hochberg,
+    least_p,
+    paired_mean_interval,
+    paired_rate_interval,
+    paired_test,
+    smallest_flip_share,
+    smallest_shift,
+)
+
+Word = Literal["better", "worse", "more", "less", "no difference shown", "could not measure"]
+Kind = Literal["conversations", "goal", "criterion", "evaluator", "resource"]
+CaseKey = tuple[str, ...]
+
+
+class Measure(Record):
+    """One measure of a comparison. Means, difference and interval are over ``datapoints``; ``up`` and ``down`` count
+    those whose mean rose and fell; ``left_out`` counts pairs of conversations in which one side was not decided.
+
+    ``p_value`` is of the paired test; ``adjusted`` is it after correction over all measures that could have shown
+    something, and ``None`` where too few datapoints differ. ``smallest`` is the smallest difference that these
+    datapoints show four times in five. ``noise`` is the difference between two runs of one agent.
+    """
+
+    kind: Kind
+    name: str
+    scenario: str | None = None
+    word: Word = "could not measure"
+    why: str = ""
+    datapoints: int = 0
+    left_out: int = 0
+    a: float | None = None
+    b: float | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    up: int = 0
+    down: int = 0
+    p_value: float | None = None
+    adjusted: float | None = None
+    smallest: float | None = None
+    noise: float | None = None
+
+    @property
+    def label(self) -> str:
+        """What to call it."""
+        return f"{self.scenario}: {self.name}" if self.scenario else self.name
+
+
+@dataclass(slots=True)
+class _Sums:
+    a: float = 0.0
+    b: float = 0.0
+    n: int = 0
+
+
+@dataclass(slots=True)
+class Column:
+    """The values of one measure, summed for each datapoint as pairs come in."""
+
+    kind: Kind
+    name: str
+    scenario: str | None = None
+    left_out: int = 0
+    _cases: dict[CaseKey, _Sums] = field(default_factory=dict)
+    _binary: bool = True
+    _single: bool = True
+
+    def add(self, case: CaseKey, a: float | bool | None, b: float | bool | None) -> None:
+        """Adds one pair of conversations; a pair that is not decided on both sides is left out."""
+        if a is None or b is None:
+            self.left_out += 1
+            return
+        sums = self._cases.setdefault(case, _Sums())
+        self._single = self._single and sums.n == 0
+        self._binary = self._binary and a in (0, 1) and b in (0, 1)
+        sums.a, sums.b, sums.n = sums.a + a, sums.b + b, sums.n + 1
+
+    @property
+    def differences(self) -> list[float]:
+        """B minus A, a mean for each datapoint."""
+        return [(sums.b - sums.a) / sums.n for sums in self._cases.values()]
+
+    def changes(self) -> dict[CaseKey, float]:
+        """The datapoints whose mean differs, and by how much."""
+        return {case: (sums.b - sums.a) / sums.n for case, sums in self._cases.items() if sums.a != sums.b}
+
+    def measure(self, control: Column | None, seed: int) -> Measure:
+        """The measure without its word, which takes all measures together."""
+        differences, n = self.differences, len(self._cases)
+        base = Measure(kind=self.kind, name=self.name, scenario=self.scenario, datapoints=n, left_out=self.left_out)
+        if not n:
+            return base.model_copy(update={"why": "nothing was decided on both sides"})
+        interval = self._interval(differences, seed)
+        up, down = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+        return base.model_copy(
+            update={
+                "a": math.fsum(sums.a / sums.n for sums in self._cases.values()) / n,
+                "b": math.fsum(sums.b / sums.n for sums in self._cases.values()) / n,
+                "difference": math.fsum(differences) / n,
+                "low": interval.low if interval else None,
+                "high": interval.high if interval else None,
+                "up": up,
+                "down": down,
+                "p_value": paired_test(differences, seed),
+                "smallest": self._smallest(differences, control),
+                "noise": control.mean_difference if control else None,
+            }
+        )
+
+    @property
+    def mean_difference(self) -> float | None:
+        """B minus A over all datapoints, ``None`` without any."""
+        return math.fsum(self.differences) / len(self._cases) if self._cases else None
+
+    def _interval(self, differences: Sequence[float], seed: int) -> Interval | None:
+        return paired_rate_interval(differences) if self._binary else paired_mean_interval(differences, seed)
+
+    def _smallest(self, differences: Sequence[float], control: Column | None) -> float | None:
+        n = len(differences)
+        deviation = stdev(differences) if n > 1 else 0.0
+        if self._binary and (self._single or deviation == 0):
+            return smallest_flip_share(n, self._noise(differences, control))
+        return smallest_shift(n, deviation) if deviation else None
+
+    def _noise(self, differences: Sequence[float], control: Column | None) -> float:
+        """The share of datapoints that flip each way for no reason: from the control run, else the rarer direction."""
+        if control is not None and control.differences:
+            flips = sum(1 for d in control.differences if d)
+            return flips / len(control.differences) / 2
+        return min(sum(d > 0 for d in differences), sum(d < 0 for d in differences)) / len(differences)
+
+    def could_show(self) -> bool:
+        """Enough datapoints differ for a significant result to be possible at all."""
+        return least_p(self.differences) <= ALPHA
+
+
+def judged(columns: Iterable[tuple[Column, Column | None]], seed: int) -> list[Measure]:
+    """The measures with their words. ``columns`` come with those of the control run, where there is one.
+
+    The correction is over the measures in which enough datapoints differ for a result to be possible: how many differ
+    says nothing about the direction, so leaving the others out costs no error (Gilbert, JRSS C 54, 2005).
+    """
+    measures = [(column, column.measure(control, seed)) for column, control in columns]
+    family = [i for i, (column, _) in enumerate(measures) if column.could_show()]
+    p_values = [measures[i][1].p_value for i in family]
+    adjusted = dict(zip(family, benjamini_hochberg([p for p in p_values if p is not None]), strict=True))
+    return [
+        worded(measure.model_copy(update={"adjusted": adjusted.get(i)}), adjusted.get(i))
+        for i, (_, measure) in enumerate(measures)
+    ]
+
+
+def worded(measure: Measure, p_value: float | None) -> Measure:
+    """The measure with the word that ``p_value`` (corrected, where that is due) allows."""
+    word, why = _word(measure, p_value)
+    return measure.model_copy(update={"word": word, "why": why})
+
+
+def _word(measure: Measure, p_value: float | None) -> tuple[Word, str]:
+    if measure.difference is None:
+        return "could not measure", measure.why
+    if 2.0 ** (1 - min(measure.datapoints, 1000)) > ALPHA:
+        return "could not measure", f"{measure.datapoints} datapoints are too few to tell any change from chance"
+    if p_value is None or p_value > ALPHA:
+        return "no difference shown", ""
+    if measure.noise is not None and abs(measure.difference) <= abs(measure.noise):
+        return "no difference shown", "the same agent run twice differs as much"
+    if measure.kind == "resource":
+        return ("more" if measure.difference > 0 else "less"), ""
+    return ("better" if measure.difference > 0 else "worse"), ""

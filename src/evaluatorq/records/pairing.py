@@ -1,0 +1,108 @@
+"""Which conversations of two runs are the same case in the same sample, and which have no partner and why.
+
+A case is the same by its persona, scenario, script, criteria and first message, never by its id alone: a changed case
+is not a result of the change that is being measured, so it is named and left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from evaluatorq.records.facts import Case, ConversationFacts, RunFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One sample of one case on both sides."""
+
+    a: ConversationFacts
+    b: ConversationFacts
+
+    @property
+    def errored(self) -> bool:
+        """One of the two was cut short, so the pair says nothing."""
+        return self.a.errored or self.b.errored
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A case that both runs have by id or by names, with the parts in which it differs."""
+
+    a: Case
+    b: Case
+    parts: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Pairing:
+    """Two runs side by side. ``unpaired`` counts samples without a partner, ``missing`` those that have no result."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    changed: list[Changed] = field(default_factory=list)
+    only_a: list[Case] = field(default_factory=list)
+    only_b: list[Case] = field(default_factory=list)
+    unpaired: int = 0
+    missing: int = 0
+    unverified: int = 0
+
+
+def paired(a: RunFacts, b: RunFacts) -> Pairing:
+    """Pairs two runs by case and sample."""
+    if any(not talk.case.parts for facts in (a, b) for talk in facts.conversations[:1]):
+        a, b = _by_names(a), _by_names(b)
+    left, right = _by_case(a.conversations), _by_case(b.conversations)
+    found = Pairing()
+    for key, talks in left.items():
+        others = right.get(key, {})
+        found.pairs += [Pair(talk, others[sample]) for sample, talk in talks.items() if sample in others]
+        if others:
+            found.unpaired += len(talks.keys() ^ others.keys())
+            found.unverified += not next(iter(talks.values())).case.parts
+    cases_a, cases_b = _cases(a), _cases(b)
+    found.missing = sum(case.key in cases_b for case in a.missing) + sum(case.key in cases_a for case in b.missing)
+    _sort_unmatched(
+        found,
+        [case for key, case in cases_a.items() if key not in cases_b],
+        [case for key, case in cases_b.items() if key not in cases_a],
+    )
+    return found
+
+
+def _by_case(talks: Iterable[ConversationFacts]) -> dict[tuple[str, ...], dict[int, ConversationFacts]]:
+    cases: dict[tuple[str, ...], dict[int, ConversationFacts]] = defaultdict(dict)
+    for talk in talks:
+        cases[talk.case.key].setdefault(talk.sample, talk)
+    return cases
+
+
+def _cases(facts: RunFacts) -> dict[tuple[str, ...], Case]:
+    cases = [*(talk.case for talk in facts.conversations), *facts.missing]
+    return {case.key: case for case in cases}
+
+
+def _by_names(facts: RunFacts) -> RunFacts:
+    """The run with cases known by id and names alone, as where one of two files does not keep its cases."""
+    plain = [replace(talk, case=replace(talk.case, parts={})) for talk in facts.conversations]
+    return RunFacts(facts.header, plain, [replace(case, parts={}) for case in facts.missing], facts.source)
+
+
+def _sort_unmatched(found: Pairing, left: list[Case], right: list[Case]) -> None:
+    """Sorts cases without an equal into changed ones and those that only one run has."""
+    free = dict(enumerate(right))
+    by_id = {case.id: number for number, case in free.items()}
+    by_names: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, case in free.items():
+        by_names[case.persona, case.scenario].append(number)
+    for case in left:
+        candidates = [by_id[case.id]] if case.id in by_id else []
+        candidates += by_names[case.persona, case.scenario]
+        taken = next((number for number in candidates if number in free), None)
+        if taken is None:
+            found.only_a.append(case)
+            continue
+        partner = free.pop(taken)
+        parts = tuple(name for name in case.parts if case.parts[name] != partner.parts.get(name))
+        found.changed.append(Changed(case, partner, parts))
+    found.only_b = list(free.values())

@@ -1,0 +1,25 @@
+"""Reads a saved run as facts, a conversation at a time: what comparing, gating and counting work on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluatorq.errors import ReplayError
+from evaluatorq.records.facts import RunFacts, Signature, run_facts
+from evaluatorq.store.runs import find_run, iter_datapoints, iter_results, read_header
+
+
+def read_facts(path: Path, *, signature: Signature | None = None) -> RunFacts:
+    """The facts of a saved run of any age. ``ReplayError`` when the file is none or its results cannot be read."""
+    header = read_header(path)
+    try:
+        facts = run_facts(header, iter_datapoints(path), iter_results(path), signature=signature)
+    except ValueError as error:
+        raise ReplayError(f"{path} cannot be read: {' '.join(str(error).split())[:300]}") from error
+    facts.source = str(path)
+    return facts
+
+
+def find_facts(reference: str, runs_dir: Path | None = None) -> RunFacts:
+    """The facts of the run that ``reference`` names, in any way that ``find_run`` knows."""
+    return read_facts(find_run(reference, runs_dir))
