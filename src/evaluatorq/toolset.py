@@ -44,7 +44,7 @@ class Recorder:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._rows: list[Message] = []
-        self._effects: dict[str, bool] = {}
+        self._effects: dict[str, bool] | None = None
         self._numbered = 0
 
     @property
@@ -57,7 +57,8 @@ class Recorder:
         reply = await self._environment.run(calls)
         if calls:
             self._rows += [assistant(None, list(calls)), *reply.messages]
-            self._effects.update(reply.effects)
+            if reply.effects is not None:
+                self._effects = {**(self._effects or {}), **reply.effects}
         return reply
 
     def drain(self) -> tuple[Message, ...]:
@@ -65,9 +66,9 @@ class Recorder:
         rows, self._rows = tuple(self._rows), []
         return rows
 
-    def take_effects(self) -> dict[str, bool]:
-        """Whether calls changed the state, by their ids, since this was last asked."""
-        effects, self._effects = self._effects, {}
+    def take_effects(self) -> dict[str, bool] | None:
+        """Whether calls changed the state, by their ids, since this was last asked; ``None`` where nobody told."""
+        effects, self._effects = self._effects, None
         return effects
 
     def begin(self, messages: Sequence[Message]) -> None:

@@ -7,7 +7,7 @@ A turn of the agent begins when it is asked and is over when it spoke or failed 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
@@ -38,7 +38,7 @@ class TurnFacts:
     events_applied: int = 0
     reports: tuple[TurnReport, ...] = ()
     stored: bool = False
-    effects: Mapping[str, bool] = field(default_factory=dict)
+    effects: Mapping[str, bool] | None = None
     failures: tuple[FaultCode, ...] = ()
     error_code: str | None = None
     read_error: str | None = None
@@ -77,8 +77,8 @@ def notice(facts: Facts, event: TurnEvent, *, rows: int, has_environment: bool) 
 
 
 def _acted(turn: TurnFacts, event: TargetReplied | ToolsReturned) -> TurnFacts:
-    if event.effects:
-        turn = replace(turn, effects={**turn.effects, **event.effects})
+    if event.effects is not None:
+        turn = replace(turn, effects={**(turn.effects or {}), **event.effects})
     return replace(turn, after=event.state) if event.state_changed else turn
 
 

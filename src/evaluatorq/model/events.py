@@ -82,7 +82,7 @@ class TargetReplied(_Answer):
     reasoning: str | None = None
     state: JsonValue = None
     state_changed: bool = False
-    effects: dict[str, bool] = Field(default_factory=dict)
+    effects: dict[str, bool] | None = None
     report: TurnReport | None = None
     reports_tools: bool = False
     loss_mask: bool = False
@@ -95,7 +95,7 @@ class ToolsReturned(_Answer):
     messages: tuple[Message, ...]
     state: JsonValue = None
     state_changed: bool = False
-    effects: dict[str, bool] = Field(default_factory=dict)
+    effects: dict[str, bool] | None = None
 
 
 class WorldChanged(_Event):

@@ -47,7 +47,7 @@ def _observed(facts: TurnFacts, conversation: Conversation) -> Observation:
     report = merged(facts.reports)
     present = conversation.environment.present
     known = present or conversation.reports_tools
-    calls = tuple(_calls(rows, facts.effects)) if known else None
+    calls = tuple(_calls(rows, facts.effects or {})) if known else None
     world = _world(facts, calls or ()) if present else TurnReport()
     own = {name: getattr(report, name) for name in TurnReport.model_fields}
     for name in ("commands", "events", "revisions"):
@@ -72,9 +72,9 @@ def _observed(facts: TurnFacts, conversation: Conversation) -> Observation:
 
 def _world(facts: TurnFacts, calls: Sequence[ObservedCall]) -> TurnReport:
     """What the environment's snapshots and effects say of the turn."""
-    acted = tuple(call.name for call in calls if facts.effects.get(call.id))
+    acted = tuple(call.name for call in calls if (facts.effects or {}).get(call.id))
     return TurnReport(
-        commands=acted if facts.effects or not calls else None,
+        commands=None if facts.effects is None and calls else acted,
         events=appended_events(facts.before, facts.after),
         states=changes_between(facts.before, facts.after),
         revisions=revisions_in(facts.after) or None,

@@ -77,9 +77,9 @@ def state_after(final: JsonValue, observations: Sequence[Observation], position:
 
 def taken_back(state: JsonValue, changes: Mapping[str, Change] | None) -> JsonValue:
     """The state before ``changes``; the one given stays as it is."""
-    for name, change in (changes or {}).items():
-        if name.startswith("/") or not name:  # other keys belong to a store of one's own
-            state = _put(state, [_plain(token) for token in name.split("/")[1:]], change.before)
+    own = ((name, change.before) for name, change in (changes or {}).items() if name.startswith("/") or not name)
+    for name, before in sorted(own, key=lambda item: item[1] is not None):  # removed first: a value may stand there
+        state = _put(state, [_plain(token) for token in name.split("/")[1:]], before)
     return state
 
 
