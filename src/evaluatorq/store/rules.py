@@ -87,6 +87,12 @@ def boolean(value: JsonValue) -> Iterator[Problem]:
         yield Problem(f"is {shown(value)}; write true or false")
 
 
+def count(value: JsonValue) -> Iterator[Problem]:
+    """A whole number from 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        yield Problem(f"is {shown(value)}; write a whole number from 0")
+
+
 def anything(_: JsonValue) -> Iterator[Problem]:
     """Any JSON value."""
     return iter(())
