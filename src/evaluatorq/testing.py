@@ -34,7 +34,7 @@ from evaluatorq.ports import (
 from evaluatorq.records.result import result_of
 from evaluatorq.run.clock import Clock
 from evaluatorq.run.crew import Crew, seat_participants, snapshot_of
-from evaluatorq.run.driver import Driver
+from evaluatorq.run.driver import Driver, Setting
 
 T = TypeVar("T")
 QUICK = RetryPolicy(attempts=3, base_s=0.0, cap_s=0.0)
@@ -252,7 +252,7 @@ async def drive(plan: RunPlan, crew: Crew, events: list[Event], clock: Clock) ->
     )
     events.append(started)
     state = apply(begin(datapoint, plan.limits), started)
-    driver = Driver(state, participants, crew, thread_id=plan.thread_id(0), commit=events.append, clock=clock)
+    driver = Driver(state, participants, crew, Setting(plan.thread_id(0), events.append, clock))
     try:
         return await driver.drive(crew.conversation_timeout_s)
     finally:

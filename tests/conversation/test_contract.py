@@ -357,7 +357,7 @@ async def test_the_first_message_is_paid_for_in_turn_one_and_failed_calls_are_co
 
 async def test_an_answer_that_could_not_be_read_makes_the_usage_unknown_and_is_listed() -> None:
     unreadable = CallError("malformed_response", "not JSON", retryable=True)
-    crew = crew_of(target=[unreadable, "Yes?"], judge=[verdict(stop=True)])
+    crew = replace(crew_of(target=[unreadable, "Yes?"], judge=[verdict(stop=True)]), metered=frozenset({"target"}))
     result = await converse(a_datapoint(), crew)
     assert result.token_usage_known is False
     assert result.unread_answers == ["target: malformed_response"]

@@ -20,7 +20,7 @@ from evaluatorq.model.usage import NO_USAGE, Usage
 from evaluatorq.ports import TargetReply, ToolSpec, ToolsReply, UserReply
 from evaluatorq.records.result import result_of
 from evaluatorq.run.crew import Crew, seat_participants
-from evaluatorq.run.driver import Driver
+from evaluatorq.run.driver import Driver, Setting
 from evaluatorq.store.journal import JournalLine, encode_line
 from evaluatorq.testing import FakeClock, a_datapoint, a_plan, a_scenario, crew_of, drive, verdict
 
@@ -131,7 +131,7 @@ async def finished(state: Conversation, crew: Crew, limits: Limits) -> Conversat
     participants = seat_participants(crew, plan, 0, lambda: crew.environment(state.datapoint, 0))
     if participants.environment is not None:
         participants.environment.restore(state.environment.state)
-    driver = Driver(state, participants, crew, thread_id="t", commit=lambda _event: None, clock=FakeClock())
+    driver = Driver(state, participants, crew, Setting("t", lambda _event: None, FakeClock()))
     return await driver.drive(None)
 
 

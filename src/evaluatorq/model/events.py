@@ -142,6 +142,10 @@ class CallFailed(_Event):
     digest: str = ""
 
 
+PAUSED = "paused"
+"""What is noted of a conversation that was put aside between two calls, to be gone on with later."""
+
+
 class Noted(_Event):
     """Something worth keeping that changes nothing."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import anyio
@@ -19,12 +20,14 @@ from evaluatorq.environments.outside import apply_event
 from evaluatorq.errors import CallError, Component, StoreError
 from evaluatorq.model.events import (
     FAULT_CODES,
+    PAUSED,
     REFUSALS,
     CallFailed,
     Ended,
     Event,
     FaultCode,
     LineSource,
+    Noted,
     Observed,
     TargetReplied,
     ToolsReturned,
@@ -36,6 +39,7 @@ from evaluatorq.model.messages import Message, open_calls
 from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.ports import Attentive, JudgeReply, ObservedTurn, TargetReply, ToolsReply, UserReply
+from evaluatorq.run.brake import Brake
 from evaluatorq.run.clock import Clock
 from evaluatorq.run.crew import Crew, Participants, snapshot_of
 from evaluatorq.run.observing import observe
@@ -58,40 +62,43 @@ def waits_for(state: Conversation) -> Component:
     return _WAITS_FOR.get(state.phase, "infrastructure")
 
 
-class Driver:
-    """One conversation's driver. ``commit`` puts an event on disk and shows it to whoever watches.
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What surrounds a conversation. ``commit`` puts an event on disk and shows it to whoever watches.
 
-    ``attend`` is waited for after each answer.
+    ``attend`` is waited for after each answer. Once ``brake`` is pulled, the conversation pauses after its turn.
     """
 
-    def __init__(
-        self,
-        state: Conversation,
-        participants: Participants,
-        crew: Crew,
-        *,
-        thread_id: str,
-        commit: Commit,
-        clock: Clock,
-        attend: Attend | None = None,
-    ) -> None:
+    thread_id: str
+    commit: Commit
+    clock: Clock
+    brake: Brake = field(default_factory=Brake)
+    attend: Attend | None = None
+
+
+class Driver:
+    """One conversation's driver."""
+
+    def __init__(self, state: Conversation, participants: Participants, crew: Crew, setting: Setting) -> None:
         self.state = state
         self._participants = participants
         self._crew = crew
-        self._thread_id = thread_id
-        self._commit_event = commit
-        self._attend = attend
-        self._clock = clock
+        self._thread_id = setting.thread_id
+        self._commit_event = setting.commit
+        self._attend = setting.attend
+        self._brake = setting.brake
+        self._halted = False
+        self._clock = setting.clock
         self._component: Component = "infrastructure"
         self._began = 0.0
         self._retrying = crew.retry.retrying(participants.random, self._attempt_failed)
         self._retrying_target = crew.target_retry.retrying(participants.random, self._attempt_failed)
 
     async def drive(self, time_limit_s: float | None) -> Conversation:
-        """Runs the conversation to its end, or to the end of its time."""
+        """Runs the conversation to its end, to the end of its time, or to where the brake holds it."""
         with anyio.move_on_after(time_limit_s) as scope:
             await self._observe()
-            while not isinstance(request := next_request(self.state), Stop):
+            while not self._holds() and not isinstance(request := next_request(self.state), Stop):
                 self._commit(await self._answer(request))
                 await self._observe()
                 if self._attend is not None:
@@ -103,7 +110,13 @@ class Driver:
             self._end(request)
         elif scope.cancelled_caught:
             self._end(self._out_of_time(time_limit_s or 0.0), lost=waits_for(self.state), time_limit_s=time_limit_s)
+        else:
+            self._commit(Noted(at=self._clock.now(), what=PAUSED, data=self._brake.reason))
         return self.state
+
+    def _holds(self) -> bool:
+        """The run stops, and nothing of this conversation is under way: its turn is over, or could not be."""
+        return self._halted or (self._brake.reason is not None and self.state.phase is Phase.USER)
 
     # ---------------------------------------------------------------- answering
 
@@ -282,6 +295,7 @@ class Driver:
             return await retrying(once)
         except CallError as error:
             attempt = retrying.statistics.get("attempt_number", 1)
+            self._halted = self._brake.stops_for(error, error.component or component)
             return self._failure(error, attempt=int(attempt), pause=None)
 
     def _attempt_failed(self, error: CallError, attempt: int, pause: float) -> None:
@@ -293,7 +307,7 @@ class Driver:
             component=error.component or self._component,
             code=_code(error),
             message=clean_text(error.message)[:2000],
-            final=pause is None,
+            final=pause is None and not self._halted,
             attempt=attempt,
             retry_in_s=pause,
             latency_ms=self._latency(),

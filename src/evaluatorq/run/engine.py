@@ -20,13 +20,15 @@ from evaluatorq.errors import CallError, StoreError
 from evaluatorq.model.events import Ended, Event, Resumed, Scored, Started
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import NO_ANALYSIS, Analysis, RunPlan
+from evaluatorq.pacing.budget import NO_LIMIT, Budget
 from evaluatorq.ports import Attendant, Briefed, Sink
 from evaluatorq.records.result import result_of
 from evaluatorq.records.run import run_header
+from evaluatorq.run.brake import Brake
 from evaluatorq.run.clock import Clock, SystemClock
 from evaluatorq.run.crew import Crew, Participants, conversation_seed, seat_participants, snapshot_of, world_of
-from evaluatorq.run.driver import Driver, waits_for
-from evaluatorq.run.outcome import Dropped, RunOutcome
+from evaluatorq.run.driver import Driver, Setting, waits_for
+from evaluatorq.run.outcome import NOT_THE_AGENTS, Dropped, RunOutcome
 from evaluatorq.run.recover import Recovered, Recovery, recover
 from evaluatorq.run.score import expects_scores, score
 from evaluatorq.run.spool import Spool
@@ -41,7 +43,8 @@ class RunOptions:
     """How a run is carried out; nothing here changes what it finds.
 
     ``journal=False`` is the only way to run without one: then nothing can be resumed. ``keep`` holds all results in
-    memory for the caller. ``sync`` puts every journal line on the medium before going on.
+    memory for the caller. ``sync`` puts every journal line on the medium before going on. ``retry_faults`` runs
+    conversations again that ended by a fault of anybody but the agent; ``replaces`` is the run file to put anew.
     """
 
     parallelism: int = 10
@@ -50,7 +53,10 @@ class RunOptions:
     keep: bool = False
     sync: bool = False
     run_timeout_s: float | None = None
+    budget: Budget = NO_LIMIT
+    retry_faults: bool = False
     report_path: Path | None = None
+    replaces: Path | None = None
     runs_dir: Path | None = None
 
 
@@ -85,6 +91,20 @@ async def _brief(sinks: Sequence[Sink], plan: RunPlan) -> None:
             await sink.opened(plan)
 
 
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The one exception to speak of where several tasks failed: that the disk is full goes before what follows."""
+    faults = list(_leaves(group))
+    return next((fault for fault in faults if isinstance(fault, StoreError)), faults[0])
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
 class Engine:
     """One run of one plan in this process."""
 
@@ -103,12 +123,15 @@ class Engine:
         self._journal: Journal | None = None
         self._recovery = Recovery()
         self._deadline: float | None = None
+        self._brake = Brake(options.budget)
 
     # ---------------------------------------------------------------- the run
 
     async def execute(self, journal: Journal | None, recovery: Recovery) -> RunOutcome:
         """Runs what is missing, then writes the run file; on a clean end the manifest says completed."""
         self._journal, self._recovery = journal, recovery
+        for unfinished in recovery.unfinished.values():
+            self._brake.spend(unfinished.state.usage)
         started = self.clock.seconds()
         if self.options.run_timeout_s is not None:
             self._deadline = started + self.options.run_timeout_s
@@ -122,6 +145,10 @@ class Engine:
             duration_s = recovery.active_s + self.clock.seconds() - started
             analysis = await self._analysis()
             await anyio.to_thread.run_sync(self._finish, outcome, duration_s, analysis)
+        except BaseExceptionGroup as group:
+            error = first_of(group)
+            status.stopped(error)
+            raise error from None
         except BaseException as error:
             status.stopped(error)
             raise
@@ -146,9 +173,12 @@ class Engine:
 
     async def _work(self, rows: Iterator[int]) -> None:
         for row in rows:
-            if self._deadline is not None and self.clock.seconds() >= self._deadline:
+            if self._brake.reason is not None or self._time_is_up():
                 return
             await self._converse(row)
+
+    def _time_is_up(self) -> bool:
+        return self._deadline is not None and self.clock.seconds() >= self._deadline
 
     async def _analysis(self) -> Analysis:
         """What the analyst makes of a complete run."""
@@ -164,11 +194,13 @@ class Engine:
         outcome.header = run_header(self.plan, summaries, duration_s=round(duration_s, 3), analysis=analysis)
         outcome.results = [self._kept[row] for row in sorted(self._kept)]
         if outcome.interrupted:
-            outcome.stopped_by = "the run's time limit"
+            outcome.stopped_by = self._brake.reason or "the run's time limit"
             return
         if self.options.save:
             stamp = self.clock.now()
-            outcome.path = save_run(outcome.header, self._spool.documents(), self.runs_dir, stamp).resolve()
+            outcome.path = save_run(
+                outcome.header, self._spool.documents(), self.runs_dir, stamp, self.options.replaces
+            ).resolve()
         if self.options.report_path is not None:
             report = save_run(
                 outcome.header, self._spool.documents(), self.runs_dir, self.clock.now(), self.options.report_path
@@ -181,9 +213,11 @@ class Engine:
         recovered = self._recovery.unfinished.pop(row, None) or Recovered(
             begin(self.plan.datapoints[row], self.plan.limits)
         )
-        if recovered.state.phase is not Phase.OVER or recovered.broken:
+        if recovered.state.phase is not Phase.OVER or recovered.broken or self._retries(recovered.state):
             recovered.state = await self._drive(row, recovered)
             recovered.scores.clear()
+            if recovered.state.phase is not Phase.OVER:
+                return
         result = result_of(
             recovered.state, thread_id=self.plan.thread_id(row), row=row, scores=recovered.scores.values()
         )
@@ -202,15 +236,14 @@ class Engine:
             participants, event = self._seat(row, recovered)
         except CallError as error:
             return self._fail(row, state, error)
-        driver = Driver(
-            state,
-            participants,
-            self.crew,
-            thread_id=self.plan.thread_id(row),
-            commit=lambda happened: self._commit(row, happened),
-            clock=self.clock,
-            attend=partial(self._attend, row) if self._attendants else None,
+        setting = Setting(
+            self.plan.thread_id(row),
+            partial(self._commit, row),
+            self.clock,
+            self._brake,
+            partial(self._attend, row) if self._attendants else None,
         )
+        driver = Driver(state, participants, self.crew, setting)
         try:
             self._commit(row, event)
             driver.state = apply(state, event)
@@ -235,12 +268,12 @@ class Engine:
             return participants, Started(
                 at=self.clock.now(), state=snapshot_of(participants.environment), has_environment=has_world
             )
-        restart = participants.target.stateful or recovered.broken
+        restart = participants.target.stateful or recovered.broken or state.phase is Phase.OVER
         if restart:
             participants = seat_participants(
                 self.crew, self.plan, row, lambda: world_of(self.crew, datapoint, seed, None)
             )
-        lost = waits_for(state)
+        lost = None if recovered.paused else waits_for(state)
         return participants, Resumed(
             at=self.clock.now(),
             attempt=state.attempts + 1,
@@ -275,6 +308,7 @@ class Engine:
     def _commit(self, row: int, event: Event) -> None:
         if self._journal is not None:
             self._journal.append(row, event)
+        self._brake.book(event)
         thread_id = self.plan.thread_id(row)
         for sink in self._sinks:
             sink.append(thread_id, event)
@@ -283,12 +317,20 @@ class Engine:
 
     def is_complete(self, recovered: Recovered) -> bool:
         """Nothing of this conversation can be missing: it ended, and every score that it gets is there."""
+        if self._retries(recovered.state):
+            return False
         names = {evaluator.name for evaluator in self.crew.evaluators}
         return not expects_scores(recovered.state) or names <= recovered.scores.keys()
 
     def restore(self, row: int, recovered: Recovered) -> None:
         """Puts away a conversation that an earlier process finished."""
+        self._brake.spend(recovered.state.usage)
         self._put_away(row, recovered)
+
+    def _retries(self, state: Conversation) -> bool:
+        """The conversation ended by a fault that was not the agent's, and such are to be run again."""
+        ended = state.ended
+        return self.options.retry_faults and ended is not None and ended.failed_component in NOT_THE_AGENTS
 
     def _put_away(self, row: int, recovered: Recovered) -> SimulationResult:
         order = {evaluator.name: i for i, evaluator in enumerate(self.crew.evaluators)}

@@ -12,6 +12,9 @@ from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import SimulationRun
 from evaluatorq.store.runs import iter_results, read_run
 
+NOT_THE_AGENTS: tuple[Component, ...] = ("user_simulator", "judge", "environment", "infrastructure")
+"""Whose faults say nothing about the agent, so that the conversation is worth running again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Dropped:

@@ -8,19 +8,23 @@ from datetime import datetime
 
 from evaluatorq.conversation.machine import Conversation, Phase, apply, begin
 from evaluatorq.errors import ProtocolError
-from evaluatorq.model.events import Event, Resumed, Scored, Started
+from evaluatorq.model.events import PAUSED, Event, Noted, Resumed, Scored, Started
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.store.journal import JournalLine, JournalReader
 
 
 @dataclass(slots=True)
 class Recovered:
-    """One conversation as the journal tells it. ``broken`` means that a lost line made the rest unreadable."""
+    """One conversation as the journal tells it.
+
+    ``broken`` means that a lost line made the rest unreadable, ``paused`` that no call was under way when it stopped.
+    """
 
     state: Conversation
     scores: dict[str, Scored] = field(default_factory=dict)
     started: bool = False
     broken: bool = False
+    paused: bool = False
 
 
 Finished = Callable[[int, Recovered], None]
@@ -62,6 +66,7 @@ def _reopens(event: Event) -> bool:
 
 
 def _take(row: Recovered, event: Event) -> None:
+    row.paused = isinstance(event, Noted) and event.what == PAUSED
     if isinstance(event, Scored):
         row.scores[event.evaluator] = event
         return
