@@ -26,6 +26,7 @@ from evaluatorq.evaluators.builtin import (
     evaluator_details,
     get_evaluator,
 )
+from evaluatorq.evaluators.evidence import FACT_SCORES, NothingToScore
 from evaluatorq.evaluators.scoring import scoring_of
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.plugins import import_attribute, load, offered
@@ -57,6 +58,19 @@ class BuiltInEvaluator:
         """The score by its formula."""
         score = self.scorer(result)
         return Score(score, evaluator_details(self.name, result) or getattr(score, "breakdown", None))
+
+
+@dataclass(slots=True)
+class FactEvaluator:
+    """One of the scores that are read off facts."""
+
+    name: str
+    scorer: Callable[[SimulationResult], Score]
+    version: str = "1"
+
+    def evaluate(self, result: SimulationResult) -> Score:
+        """The score, or why there is none."""
+        return self.scorer(result)
 
 
 @dataclass(slots=True)
@@ -95,7 +109,11 @@ async def evaluate_one(evaluator: Evaluator, result: SimulationResult) -> Outcom
         answer = evaluator.evaluate(result)
         score = as_score(await answer if isinstance(answer, Awaitable) else answer)
     except Exception as error:  # noqa: BLE001  whatever an evaluator raises is why it has no score
-        said = str(error) if isinstance(error, NotAScore) else f"{type(error).__name__}: {error}".removesuffix(": ")
+        said = (
+            str(error)
+            if isinstance(error, NotAScore | NothingToScore)
+            else f"{type(error).__name__}: {error}".removesuffix(": ")
+        )
         return Outcome(None, said, None)
     return Outcome(score.value, None, score.details)
 
@@ -141,12 +159,14 @@ def resolve_evaluators(names: Sequence[str | Evaluator | Function], scoring: obj
 def _by_name(name: str, scoring: object) -> Evaluator:
     if name in SIMULATION_EVALUATORS:
         return BuiltInEvaluator(name, get_evaluator(name, scoring_of(scoring)))
+    if name in FACT_SCORES:
+        return FactEvaluator(name, FACT_SCORES[name])
     if ":" in name:
         return _from_object(import_attribute(name), name)
     plugins = offered(GROUP)
     if name in plugins:
         return _from_object(load(plugins[name]), name)
-    known = [*SIMULATION_EVALUATORS, *plugins]
+    known = [*SIMULATION_EVALUATORS, *FACT_SCORES, *plugins]
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     raise ConfigError(

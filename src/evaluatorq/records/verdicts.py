@@ -155,10 +155,16 @@ def verdict_from(result: SimulationResult, criteria: Sequence[CriterionView]) ->
     if result.errored:
         return "errored"
     states = {criterion.state for criterion in criteria}
-    goal = goal_of(result)
-    if goal is False or "fail" in states:
+    goal, expected = goal_of(result), met_expectations(result)
+    if goal is False or expected is False or "fail" in states:
         return "failed"
-    return "unknown" if goal is None or "unknown" in states else "passed"
+    undecided = goal is None or "unknown" in states or (result.expectations is not None and expected is None)
+    return "unknown" if undecided else "passed"
+
+
+def met_expectations(result: SimulationResult) -> bool | None:
+    """Whether the scenario's expectations were met, ``None`` where it has none or they could not be measured."""
+    return None if result.expectations is None else result.expectations.met
 
 
 def outcome_of(verdict: Verdict, fault: str | None) -> bool | None:

@@ -166,6 +166,8 @@ def _rate_rows(summary: Summary) -> list[list[str | Text]]:
         rows.append(["Goals", _rate(summary.goal, "achieved")])
     if summary.audits.total:
         rows.append(["Criteria", _rate(summary.audits, "held")])
+    if summary.expectations.total:
+        rows.append(["Expectations", _rate(summary.expectations, "met")])
     for name, mean in summary.scores.items():
         left_out = summary.total - mean.count
         rows.append([one_line(name, 24), f"{mean.value:.2f} mean of {mean.count}" + _left_out(left_out)])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.results import SimulationResult, TurnMetrics
-from evaluatorq.records.verdicts import CriterionView, criteria_of, goal_of, turn_of
+from evaluatorq.records.expectations import expectation_failures
+from evaluatorq.records.verdicts import CriterionView, State, criteria_of, goal_of, turn_of
 from evaluatorq.reports.progress import MARKS
 from evaluatorq.reports.terminal import STATE_MARKS, STYLES, Page, columns, party, percent, styled
 from evaluatorq.reports.text import one_line, plural, printable
@@ -120,7 +121,29 @@ def render_conversation(view: ConversationView, *, width: int = 80, color: bool 
         page.add(columns([row for said in turn.rows for row in _said(said, full=full)] + _scored(turn)))
     if view.criteria:
         page.add("", styled("Verdicts", "bold"), columns([_verdict_row(criterion) for criterion in view.criteria]))
+    facts = _fact_rows(view.result)
+    if facts:
+        page.add("", styled("Facts", "bold"), columns(facts))
     return page.text()
+
+
+def _fact_rows(result: SimulationResult) -> list[list[str | Text]]:
+    """What the world shows: expectations that failed, and what the agent said it did without having done it."""
+    rows: list[list[str | Text]] = []
+    report = result.expectations
+    if report is not None and report.met is not False:
+        met = "every expectation was met" if report.met else "broken off, so expectations could not be measured"
+        rows.append([_state("pass" if report.met else "unknown", "expected"), met])
+    rows += [[_state("fail", "expected"), one_line(failure.text, 400)] for failure in expectation_failures(result)]
+    for claim in result.claims or ():
+        if not claim.backed:
+            said = f"turn {claim.turn}: “{one_line(claim.words, 200)}”, but there is no {one_line(claim.requires, 200)}"
+            rows.append([_state("fail", "claimed"), said])
+    return rows
+
+
+def _state(state: State, word: str) -> Text:
+    return styled(f"{STATE_MARKS[state]} {word}", STYLES[state])
 
 
 def _head_rows(view: ConversationView) -> list[list[str | Text]]:
@@ -176,7 +199,7 @@ def _scored(turn: TurnView) -> list[list[str | Text]]:
     }
     told = " · ".join(f"{name} {value:.2f}" for name, value in scores.items() if value is not None)
     text = "\n".join(part for part in (told, one_line(metrics.judge_reason, 400)) if part)
-    return [[styled("judge", "dim"), styled(text or "not scored", "dim")]]
+    return [[styled("judge" if told else "note", "dim"), styled(text or "not scored", "dim")]]
 
 
 def _verdict_row(criterion: CriterionView) -> list[str | Text]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from evaluatorq.model.cases import CriterionType
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.usage import NO_USAGE, Usage
+from evaluatorq.records.expectations import IRREVERSIBLE, expectation_failures
 from evaluatorq.records.verdicts import (
     UNCOUNTED,
     CriterionView,
@@ -132,7 +133,8 @@ def _severity(verdict: Verdict, deciding: CriterionView | None, result: Simulati
     """Smaller is worse: prohibited acts, missing acts, missed goals, the agent's faults, others', unknown goals."""
     if verdict == "failed":
         if deciding is None:
-            return 2
+            failures = expectation_failures(result)
+            return 2 if not failures else 0 if any(failure.name in IRREVERSIBLE for failure in failures) else 1
         return 0 if deciding.type == "must_not_happen" else 1
     if verdict == "errored":
         return 3 if result.failed_component == "target" else 4
@@ -149,6 +151,9 @@ def _why(
     if deciding is not None:
         happened = "happened but must not" if deciding.type == "must_not_happen" else "did not happen"
         return f"{happened}: {deciding.description}"
+    if verdict == "failed" and expectation_failures(result):
+        first, *more = expectation_failures(result)
+        return first.text + (f" (and {len(more)} more)" if more else "")
     if verdict == "failed":
         return f"goal not achieved: {result.reason}"
     open_criteria = [criterion.description for criterion in criteria if criterion.state == "unknown"]
@@ -169,6 +174,7 @@ class Summary:
     faults: Counter[str] = field(default_factory=Counter)
     agent: Rate = UNCOUNTED
     goal: Rate = UNCOUNTED
+    expectations: Rate = UNCOUNTED
     criteria: dict[tuple[str, str, str], CriterionTally] = field(default_factory=dict)
     usage: Usage = NO_USAGE
     usage_by_role: dict[str, Usage] = field(default_factory=dict)
@@ -194,6 +200,8 @@ class Summary:
             self.faults[line.fault or "not recorded"] += 1
         self.agent = self.agent.plus(outcome_of(line.verdict, line.fault))
         self.goal = self.goal.plus(goal_of(result))
+        if result.expectations is not None:
+            self.expectations = self.expectations.plus(result.expectations.met)
         for criterion in criteria:
             self._count(line.scenario, criterion)
         self._spend(result)
