@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evaluatorq.errors import Component
@@ -17,13 +17,20 @@ from evaluatorq.model.messages import Message
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import SimulationRun
 from evaluatorq.records.fingerprint import case_parts
+from evaluatorq.records.observation import conversation_signature
 from evaluatorq.records.reference_gate import objections
 from evaluatorq.records.scores import Unscored, scores_by_name
 from evaluatorq.records.verdicts import CriterionView, Verdict, criteria_of, goal_of, verdict_from
 
 LONGEST_QUOTE = 300
-Signature = Callable[[SimulationResult], str]
+Signature = Callable[[SimulationResult], str | None]
 """What a conversation did, without its wording: two samples with one signature behaved the same."""
+EXPECTATIONS = "expectations"
+
+
+def behaviour(result: SimulationResult) -> str | None:
+    """The signature by what was observed of the agent's turns, ``None`` where nothing was."""
+    return conversation_signature(result.observations) if result.observations else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,12 @@ class ConversationFacts:
         return {"passed": True, "failed": False}.get(self.verdict)
 
     @property
+    def held(self) -> bool | None:
+        """Everything that anybody decided held; ``None`` where nothing was decided."""
+        decided = [held for held in (self.goal, *(criterion.held for criterion in self.criteria)) if held is not None]
+        return all(decided) if decided else None
+
+    @property
     def name(self) -> str:
         """What to call it: its number and its case."""
         again = f", sample {self.sample}" if self.sample else ""
@@ -129,9 +142,9 @@ def run_facts(
     datapoints: Iterable[SimulationDatapoint],
     results: Iterable[SimulationResult],
     *,
-    signature: Signature | None = None,
+    signature: Signature = behaviour,
 ) -> RunFacts:
-    """Reads a run once. ``signature`` tells what a conversation did, where that is to be compared between samples."""
+    """Reads a run once. ``signature`` tells what a conversation did, so that samples can be compared by it."""
     reader = _Reader(header.evaluator_names, signature)
     for datapoint in datapoints:
         reader.expect(datapoint)
@@ -156,7 +169,7 @@ class _Slot:
 class _Reader:
     """Joins results to their cases. Texts that many conversations share are kept once."""
 
-    def __init__(self, evaluators: Sequence[str], signature: Signature | None) -> None:
+    def __init__(self, evaluators: Sequence[str], signature: Signature) -> None:
         self._evaluators = evaluators
         self._signature = signature
         self._slots: list[_Slot] = []
@@ -186,7 +199,7 @@ class _Reader:
             verdict=verdict_from(result, views),
             reason=result.reason[:LONGEST_QUOTE],
             goal=goal_of(result),
-            criteria=tuple(self._quoted(view) for view in views),
+            criteria=(*map(self._quoted, views), *_expected(result)),
             scores={self._kept(name): score for name, score in scores_by_name(result, self._evaluators).items()},
             turns=result.turn_count,
             tokens=result.token_usage.total_tokens if result.token_usage_known else None,
@@ -194,7 +207,7 @@ class _Reader:
             transcript=transcript_digest(result.messages),
             component=result.failed_component,
             objections=tuple(objections(result)),
-            signature=self._signature(result) if self._signature and not result.errored else None,
+            signature=None if result.errored else self._signed(result),
             thread_id=result.thread_id,
         )
 
@@ -226,8 +239,22 @@ class _Reader:
             unverified=view.unverified,
         )
 
+    def _signed(self, result: SimulationResult) -> str | None:
+        text = self._signature(result)
+        return None if text is None else hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
     def _kept(self, text: str) -> str:
         return self._texts.setdefault(text, text)
+
+
+def _expected(result: SimulationResult) -> Iterator[Quoted]:
+    """What the scenario expects of the facts, as one more thing that held or did not."""
+    report = result.expectations
+    if report is None:
+        return
+    first = "; ".join(failure.text for failure in report.failures)[:LONGEST_QUOTE]
+    rule = "the facts are as the scenario expects"
+    yield Quoted(EXPECTATIONS, rule, "expected", report.met, evidence=first, by_check=True)
 
 
 def transcript_digest(messages: Iterable[Message]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluatorq.errors import ReplayError
-from evaluatorq.records.facts import RunFacts, Signature, run_facts
+from evaluatorq.records.facts import RunFacts, Signature, behaviour, run_facts
 from evaluatorq.store.runs import find_run, iter_datapoints, iter_results, read_header
 
 
-def read_facts(path: Path, *, signature: Signature | None = None) -> RunFacts:
+def read_facts(path: Path, *, signature: Signature = behaviour) -> RunFacts:
     """The facts of a saved run of any age. ``ReplayError`` when the file is none or its results cannot be read."""
     header = read_header(path)
     try:
