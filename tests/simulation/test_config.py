@@ -53,7 +53,7 @@ def test_no_flag_is_spelled_like_another():
 def test_published_defaults_hold():
     config = SimulationConfig.parse(ENOUGH)
     published = {
-        "max_turns": None, "datapoint_parallelism": 10, "llm_parallelism": 10, "target_agent_timeout_ms": 240_000,
+        "max_turns": None, "datapoint_parallelism": 10, "target_agent_timeout_ms": 240_000,
         "max_target_retries": 2, "per_simulation_timeout_s": None, "save": False, "raise_on_execution_failure": True,
     }  # fmt: skip
     assert {name: getattr(config, name) for name in published} == published
@@ -120,7 +120,8 @@ def test_only_offline_falls_back_on_the_bundled_cases_and_agent():
 def test_an_equal_second_name_is_no_conflict_and_an_empty_one_is_not_given():
     assert SimulationConfig.parse({**ENOUGH, "run_name": "a", "evaluation_name": "a"}).run_name == "a"
     assert SimulationConfig.parse({**ENOUGH, "evaluation_name": ""}).run_name is None
-    assert SimulationConfig.parse({**ENOUGH, "parallelism": 3}).datapoint_parallelism == 3
+    with pytest.warns(DeprecationWarning, match="datapoint_parallelism"):
+        assert SimulationConfig.parse({**ENOUGH, "parallelism": 3}).datapoint_parallelism == 3
 
 
 def test_what_is_recorded_reads_back_as_the_same_options():

@@ -55,6 +55,7 @@ SIM = Group(
         "resume": Command("Go on with a run that was stopped.", "resume"),
         "runs": Command("List saved, running and interrupted runs.", "runs"),
         "show": Command("Show a run, or one conversation with its verdicts.", "show"),
+        "export": Command("Write results in the shape of other tools.", "export"),
         "validate": Command("Check case files and say what would be run.", "validate"),
         "schema": Command("Print the JSON schema of the options or of a saved run.", "schema"),
     },

@@ -15,6 +15,9 @@ from evaluatorq.model.usage import Usage
 
 TargetKind = Literal["orq_agent", "orq_deployment", "vercel", "openai_model", "callback"]
 RunMode = Literal["run", "simulate", "generate"]
+DEFAULT_EVALUATOR_NAMES = ("goal_achieved", "criteria_met")
+DEFAULT_MAX_TURNS = 10
+DEFAULT_RUN_NAME = "sim"
 JOURNAL_VERSION = 1
 REPLAY_VERSION = 1
 
@@ -26,7 +29,7 @@ class Limits(Record):
     row end the conversation. ``tool_rounds`` caps the model-to-tools loops inside one turn.
     """
 
-    max_turns: int = Field(10, ge=1)
+    max_turns: int = Field(DEFAULT_MAX_TURNS, ge=1)
     tool_rounds: int = Field(8, ge=1)
     repetition_limit: int = Field(3, ge=2)
     judge_every: int = Field(1, ge=0)
@@ -51,7 +54,7 @@ class RunPlan(Record):
     target: str | None = None
     target_type: str | None = None
     target_model: str | None = None
-    evaluator_names: tuple[str, ...] = ("goal_achieved", "criteria_met")
+    evaluator_names: tuple[str, ...] = DEFAULT_EVALUATOR_NAMES
     limits: Limits = Limits()
     seed: int = 0
     offline: bool = False
@@ -204,6 +207,7 @@ class RunManifest(Record):
 
 
 __all__ = [
+    "DEFAULT_EVALUATOR_NAMES", "DEFAULT_MAX_TURNS", "DEFAULT_RUN_NAME",
     "JOURNAL_VERSION", "NO_ANALYSIS", "REPLAY_VERSION", "Analysis", "Limits", "RunManifest", "RunMode", "RunPlan",
     "ScoreCount", "SimulationRecommendation", "SimulationRun", "StageRecord", "TargetKind",
 ]  # fmt: skip

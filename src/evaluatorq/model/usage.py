@@ -115,6 +115,7 @@ class Usage(BaseModel):
         return _read_usage(source if found is None else found, calls)
 
 
+TokenUsage = Usage
 NO_USAGE = Usage()
 
 _NAMES: dict[str, tuple[str, ...]] = {

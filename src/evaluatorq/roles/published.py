@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
-from evaluatorq.errors import CallError
+from evaluatorq.errors import CallError, WrongKind
 from evaluatorq.model.cases import criterion_id_for
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message
@@ -35,13 +35,13 @@ class Method(Protocol):
 
 
 def published_user(simulator: object) -> UserFactory:
-    """Simulated users that are copies of ``simulator``. Raises ``TypeError`` naming the methods it lacks."""
+    """Simulated users that are copies of ``simulator``. Raises ``WrongKind`` naming the methods it lacks."""
     _require(simulator, "user simulator", ("generate_first_message", "respond_async", "update_context"))
     return lambda seat: PublishedUser(copy.copy(simulator), seat)
 
 
 def published_judge(judge: object) -> JudgeFactory:
-    """Judges that are copies of ``judge``. Raises ``TypeError`` when it has no ``evaluate``."""
+    """Judges that are copies of ``judge``. Raises ``WrongKind`` when it has no ``evaluate``."""
     _require(judge, "judge", ("evaluate",))
     return lambda seat: PublishedJudge(copy.copy(judge), seat)
 
@@ -162,7 +162,7 @@ def _require(participant: object, role: str, names: tuple[str, ...]) -> None:
     missing = [name for name in names if not _has(participant, name)]
     if missing:
         kind = type(participant).__name__
-        raise TypeError(f"an injected {role} needs {', '.join(names)}; {kind} has no {', '.join(missing)}")
+        raise WrongKind(f"an injected {role} needs {', '.join(names)}; {kind} has no {', '.join(missing)}")
 
 
 async def _awaited(value: object) -> object:

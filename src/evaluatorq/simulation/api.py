@@ -17,7 +17,8 @@ from evaluatorq.run.crew import try_worlds
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.assemble import assembled, cases_of, plan_of
-from evaluatorq.simulation.config import SimulationConfig, SimulationOptions
+from evaluatorq.simulation.config import TARGETS, SimulationConfig, SimulationOptions
+from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.recording import must_be_given_again
 from evaluatorq.store.atomic import replace_file
 from evaluatorq.store.journal import JournalReader
@@ -42,15 +43,17 @@ async def simulate(**options: Unpack[SimulationOptions]) -> SimulationResults:
 
     Raises ``ConfigError`` or ``CaseError`` before anything runs, and ``SimulationDroppedError`` after everything ran
     when a conversation ended in error or timeout (unless ``raise_on_execution_failure=False``); it carries all results,
-    the run and its path.
+    the run and its path. ``SimulationCancelledError`` when a hook declined; nothing was asked or paid for then.
     """
     config = SimulationConfig.parse(options)
-    outcome = await run_simulation(config, keep=True)
-    run = outcome.read()
-    if outcome.interrupted:
-        raise _dropped(f"{outcome.finished} of {outcome.total} conversations finished", outcome, run)
-    if outcome.dropped and config.raise_on_execution_failure:
-        raise _dropped(_whose_fault(outcome), outcome, run)
+    hooks = HookStream(config.hooks, config.datapoint_parallelism)
+    async with hooks.around():
+        outcome = await run_simulation(config, sinks=[hooks], keep=True)
+        run = outcome.read()
+        if outcome.interrupted:
+            raise _dropped(f"{outcome.finished} of {outcome.total} conversations finished", outcome, run)
+        if outcome.dropped and config.raise_on_execution_failure:
+            raise _dropped(_whose_fault(outcome), outcome, run)
     if not config.save:
         outcome.forget_journal()
     return SimulationResults(run.results, run, outcome.path)
@@ -96,16 +99,16 @@ async def resume_simulation(
 def resumed_config(plan: RunPlan, overrides: Mapping[str, object]) -> SimulationConfig:
     """The options that a run was started with, its datapoints fixed by the plan."""
     recorded: dict[str, object] = {**plan.config, **overrides, "datapoints": plan.datapoints}
-    for name in ("input", "previous_run"):
-        recorded.pop(name, None)
-    if "target" in overrides:
-        recorded.pop("openai_model", None)
+    displaced = {"input", "previous_run"}
+    if any(name in overrides for name in TARGETS):
+        displaced |= set(TARGETS) - overrides.keys()
+    recorded = {name: value for name, value in recorded.items() if name not in displaced}
     lost = must_be_given_again({name: value for name, value in plan.config.items() if name not in overrides})
     if lost is not None and lost in recorded:
         raise ConfigError(
             f"the run's {lost} was {plan.config[lost]!r}, which this process cannot make; give {lost} again (--{lost})"
         )
-    if recorded.get("target") is None and "openai_model" not in recorded:
+    if not any(recorded.get(name) for name in TARGETS):
         recorded["target"] = "demo"
     return SimulationConfig.parse(recorded, where=f"run {plan.run_id}")
 

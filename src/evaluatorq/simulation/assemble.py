@@ -12,10 +12,17 @@ import anyio
 
 from evaluatorq import __version__
 from evaluatorq.environments.registry import BUILT_IN, Environments
-from evaluatorq.errors import ConfigError, ReplayError
+from evaluatorq.errors import ConfigError
 from evaluatorq.evaluators.registry import resolve_evaluators
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
-from evaluatorq.model.runs import Limits, RunPlan, TargetKind
+from evaluatorq.model.runs import (
+    DEFAULT_EVALUATOR_NAMES,
+    DEFAULT_MAX_TURNS,
+    DEFAULT_RUN_NAME,
+    Limits,
+    RunPlan,
+    TargetKind,
+)
 from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.ports import Closeable, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
 from evaluatorq.roles.checks import check_judge
@@ -27,6 +34,7 @@ from evaluatorq.roles.user import model_user
 from evaluatorq.run.crew import Crew
 from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
 from evaluatorq.simulation.models import Models, NoModels, fast_model, opened_models, smart_model
+from evaluatorq.simulation.replay import load_simulation_replay
 from evaluatorq.store.cases import (
     bundled,
     check_datapoints,
@@ -36,12 +44,9 @@ from evaluatorq.store.cases import (
     product,
     select,
 )
-from evaluatorq.store.runs import find_run, read_run
 from evaluatorq.targets.resolve import import_attribute, resolve_target
 
-DEFAULT_EVALUATORS = ("goal_achieved", "criteria_met")
-DEFAULT_MAX_TURNS = 10
-DEFAULT_RUN_NAME = "sim"
+DEFAULT_EVALUATORS = DEFAULT_EVALUATOR_NAMES
 OWN_ENVIRONMENT = "own"
 
 
@@ -60,7 +65,8 @@ class Cases:
 def cases_of(config: SimulationConfig) -> Cases:
     """The cases that the options name. Raises ``CaseError``, ``ConfigError`` or ``ReplayError``."""
     if config.previous_run is not None:
-        cases = _replayed(config.previous_run)
+        replay = load_simulation_replay(config.previous_run)
+        cases = Cases(tuple(replay.datapoints), replay.max_turns, replay.source)
     elif config.datapoints is not None:
         check_datapoints(config.datapoints)
         cases = Cases(config.datapoints)
@@ -69,14 +75,6 @@ def cases_of(config: SimulationConfig) -> Cases:
     else:
         cases = Cases(tuple(product(_personas(config), _scenarios(config))))
     return cases if config.only is None else replace(cases, datapoints=tuple(select(cases.datapoints, config.only)))
-
-
-def _replayed(reference: str) -> Cases:
-    path = find_run(reference)
-    run = read_run(path)
-    if not run.datapoints:
-        raise ReplayError(f"{path} cannot be replayed: it was saved without its datapoints")
-    return Cases(tuple(run.datapoints), run.max_turns, run.run_id or path.name)
 
 
 def _personas(config: SimulationConfig) -> list[Persona]:
@@ -133,10 +131,16 @@ async def assembled(config: SimulationConfig) -> AsyncIterator[Assembly]:
             yield assembly
         return
     async with (
-        opened_models(config.llm_config, config.datapoint_parallelism) as models,
+        opened_models(config.llm_config, _at_once(config), config.generation_client) as models,
         _closing_target(_assembly(config, models)) as assembly,
     ):
         yield assembly
+
+
+def _at_once(config: SimulationConfig) -> int:
+    """A conversation asks one model at a time, so there are never more requests than conversations."""
+    most = config.llm_parallelism or -1
+    return config.datapoint_parallelism if most == -1 else min(most, config.datapoint_parallelism)
 
 
 def _asks_models(config: SimulationConfig) -> bool:
@@ -183,10 +187,18 @@ def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, Targ
         from evaluatorq.targets.openai import openai_target  # noqa: PLC0415  only where a model is the agent
 
         facts = TargetFacts("openai_model", config.openai_model, "OpenAITarget", config.openai_model)
-        return facts, openai_target(models.theirs(config.openai_model))
-    resolved = resolve_target(config.agent, parallelism=config.datapoint_parallelism)
+        return facts, openai_target(models.theirs(config.openai_model, effort=config.target_reasoning_effort))
+    resolved = resolve_target(_agent(config), parallelism=config.datapoint_parallelism)
     facts = TargetFacts(resolved.kind, resolved.name, resolved.type, resolved.model, resolved.metered)
     return facts, resolved.factory
+
+
+def _agent(config: SimulationConfig) -> object:
+    if config.vercel_url is None:
+        return config.agent
+    from evaluatorq.targets.vercel import VercelAISdkTarget  # noqa: PLC0415  only where it is the agent
+
+    return VercelAISdkTarget(config.vercel_url)
 
 
 def _roles(config: SimulationConfig, models: Models) -> _Roles:

@@ -7,6 +7,7 @@ refuses everything else with one sentence.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,7 +21,9 @@ from pydantic_core import ErrorDetails
 from evaluatorq.errors import ConfigError
 from evaluatorq.evaluators.scoring import SimulationScoringConfig
 from evaluatorq.model.base import Strict
+from evaluatorq.model.calls import LLMCallConfig as LLMCallConfig  # noqa: PLC0414  offered here as well
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.simulation.elsewhere import ELSEWHERE, warn_of_no_effect
 from evaluatorq.simulation.kinds import Datapoints, Names, Parallelism, Personas, Scenarios, Text
 from evaluatorq.simulation.recording import recorded_value
 
@@ -30,11 +33,13 @@ ALIASES = {
     "parallelism": "datapoint_parallelism",
     "report": "report_path",
     "exit_on_failure": "raise_on_execution_failure",
+    "evaluation_description": "experiment_description",
+    "orq_results_path": "orq_folder_path",
 }
 """Second names of options, as published; given beside the first with another value they are refused."""
 
 INPUTS = ("input", "datapoints", "personas", "scenarios", "previous_run")
-TARGETS = ("target", "openai_model")
+TARGETS = ("target", "openai_model", "vercel_url")
 Section = Literal["Cases", "Target", "Models", "Conversation", "Limits", "Output"]
 
 
@@ -45,17 +50,6 @@ class Flag:
     section: Section
     names: tuple[str, ...] = ()
     metavar: str | None = None
-
-
-class LLMCallConfig(Strict):
-    """How the simulation's side calls models; the target is never meant. What is ``None`` is not sent."""
-
-    model: Text | None = None
-    base_url: Text | None = None
-    temperature: float | None = Field(None, ge=0, le=2)
-    max_tokens: int | None = Field(None, gt=0)
-    timeout_ms: int = Field(90_000, gt=0)
-    retry_count: int = Field(2, ge=0)
 
 
 # ---------------------------------------------------------------- the record
@@ -84,6 +78,12 @@ class SimulationConfig(Strict):
     openai_model: Annotated[Text | None, Flag("Target", metavar="MODEL")] = Field(
         None, description="A model as the agent, at OPENAI_BASE_URL or the public endpoint."
     )
+    vercel_url: Annotated[Text | None, Flag("Target", metavar="URL")] = Field(
+        None, description="An AI SDK chat route as the agent, in either stream protocol."
+    )
+    target_reasoning_effort: Annotated[Text | None, Flag("Target", metavar="EFFORT")] = Field(
+        None, description="Reasoning effort of a model that is the agent; other agents have their own."
+    )
     environment: Annotated[object, Flag("Target", metavar="NAME")] = Field(
         None, description="The environment behind the agent's tools, for scenarios that name none."
     )
@@ -106,8 +106,10 @@ class SimulationConfig(Strict):
     llm_config: Annotated[LLMCallConfig | None, Flag("Models", metavar="JSON")] = Field(
         None, description="How both are called: model, base_url, temperature, max_tokens, timeout_ms, retry_count."
     )
+    generation_client: object = Field(None, description="An OpenAI client whose endpoint and key both use.")
     user_simulator: object = Field(None, description="A simulated user instead of the built-in one.")
     judge: object = Field(None, description="A judge instead of the built-in one.")
+    hooks: object = Field(None, description="Who is told what happens: SimulationHooks, or several of them.")
 
     max_turns: Annotated[int | None, Flag("Conversation", metavar="N")] = Field(
         None, ge=1, description="Most exchanges in a conversation; 10, or what the replayed run had."
@@ -138,8 +140,8 @@ class SimulationConfig(Strict):
     datapoint_parallelism: Annotated[int, Flag("Limits", ("--datapoint-parallelism", "--parallelism"), "N")] = Field(
         10, ge=1, description="Conversations at once."
     )
-    llm_parallelism: Annotated[Parallelism, Flag("Limits", metavar="N")] = Field(
-        10, description="Requests to models at once on the simulation's side; -1 for no limit."
+    llm_parallelism: Annotated[Parallelism | None, Flag("Limits", metavar="N")] = Field(
+        None, description="Requests to models at once; -1 or nothing for as many as there are conversations."
     )
     per_simulation_timeout_s: Annotated[float | None, Flag("Limits", metavar="S")] = Field(
         None, gt=0, description="Seconds that one conversation may take."
@@ -164,15 +166,23 @@ class SimulationConfig(Strict):
     raise_on_execution_failure: bool = Field(
         True, description="Fail (after saving) when a conversation ended in an error or timeout."
     )
+    upload_results: bool | None = Field(None, description="Nothing is ever uploaded; False says so too.")
+    experiment_description: str | None = Field(None, description="Kept with the run; there is nothing to upload it to.")
+    orq_folder_path: str | None = Field(None, description="Kept with the run; there is nothing to upload it to.")
+    max_tool_result_chars: int | None = Field(
+        None, ge=1, description="Kept with the run; simulated users never see what tools answer."
+    )
 
     @classmethod
     def parse(cls, options: Mapping[str, object], *, where: str = "") -> Self:
         """The config that ``options`` describe; ``ConfigError`` in one sentence, which begins with ``where``."""
         try:
-            return cls.model_validate(dict(options))
+            config = cls.model_validate(dict(options))
         except ValidationError as error:
             faults = "; ".join(_sentence(detail, tuple(cls.model_fields)) for detail in error.errors())
             raise ConfigError(f"{where}: {faults}" if where else faults) from None
+        warn_of_no_effect(config)
+        return config
 
     @classmethod
     def refuse_unknown(cls, options: Mapping[str, object], *, where: str) -> None:
@@ -188,12 +198,12 @@ class SimulationConfig(Strict):
 
     @property
     def agent(self) -> object:
-        """The target; ``None`` where ``openai_model`` is it."""
-        return self.target if self.target is not None or self.openai_model else DEMO_TARGET
+        """The target; ``None`` where ``openai_model`` or ``vercel_url`` is it."""
+        return self.target if self.target is not None or self.openai_model or self.vercel_url else DEMO_TARGET
 
     def recorded(self) -> dict[str, JsonValue]:
         """What was asked for as JSON, to be kept with the run: without its cases and without credentials."""
-        names = sorted(self.model_fields_set - {"datapoints", "personas", "scenarios"})
+        names = sorted(self.model_fields_set - {"datapoints", "personas", "scenarios", "hooks"})
         return {name: recorded_value(getattr(self, name)) for name in names}
 
     @model_validator(mode="before")
@@ -233,22 +243,23 @@ class SimulationConfig(Strict):
             raise ValueError(f"two targets: {' and '.join(given)}; give one")
         if not given and not (self.offline and self.uses_bundled_cases):
             raise ValueError(
-                "no target: give target or openai_model (on the command line --target or --openai-model); "
+                "no target: give target, openai_model or vercel_url (on the command line --target, --openai-model or "
+                "--vercel-url); "
                 f"target='{DEMO_TARGET}' is the bundled agent"
             )
 
 
 def canonical(options: Mapping[str, object]) -> dict[str, object]:
-    """The options under their first names; two names of one option with different values are refused."""
-    plain = {name: value for name, value in options.items() if name not in ALIASES}
+    """The options under their first names, ``None`` being no value; two names of one option that differ are refused."""
+    plain = {name: value for name, value in options.items() if name not in ALIASES and value is not None}
     for alias, name in ALIASES.items():
         value = options.get(alias)
         if value is None or value == "":
             continue
-        if plain.get(name) is None:
-            plain[name] = value
-        elif plain[name] != value:
+        if plain.setdefault(name, value) != value:
             raise ConfigError(f"{name} and {alias} are one option and differ: {plain[name]!r} and {value!r}")
+        if alias == "parallelism":
+            warnings.warn("parallelism is now called datapoint_parallelism", DeprecationWarning, stacklevel=5)
     return plain
 
 
@@ -266,6 +277,8 @@ def _sentence(detail: ErrorDetails, names: tuple[str, ...]) -> str:
 
 
 def _unknown(path: str, names: tuple[str, ...]) -> str:
+    if path in ELSEWHERE:
+        return f"{path}: {ELSEWHERE[path]}"
     near = get_close_matches(path, (*names, *ALIASES), n=1) if names else ()
     return f"{path}: unknown option, extra keys are not permitted" + (f"; did you mean {near[0]}?" if near else "")
 
@@ -280,6 +293,8 @@ class SimulationOptions(TypedDict, total=False):
     previous_run: str | None
     target: object
     openai_model: str | None
+    vercel_url: str | None
+    target_reasoning_effort: str | None
     environment: object
     target_agent_timeout_ms: int
     max_target_retries: int
@@ -287,8 +302,10 @@ class SimulationOptions(TypedDict, total=False):
     sim_model: str | None
     judge_model: str | None
     llm_config: LLMCallConfig | Mapping[str, JsonValue] | None
+    generation_client: object
     user_simulator: object
     judge: object
+    hooks: object
     max_turns: int | None
     judge_every: int
     stop_on_violation: bool
@@ -298,9 +315,9 @@ class SimulationOptions(TypedDict, total=False):
     evaluator_names: Sequence[str] | None
     scoring: SimulationScoringConfig | Mapping[str, JsonValue] | None
     only: str | None
-    datapoint_parallelism: int
-    parallelism: int
-    llm_parallelism: int
+    datapoint_parallelism: int | None
+    parallelism: int | None
+    llm_parallelism: int | None
     per_simulation_timeout_s: float | None
     run_timeout_s: float | None
     run_name: str | None
@@ -310,5 +327,11 @@ class SimulationOptions(TypedDict, total=False):
     report: str | PathLike[str] | None
     results: str | PathLike[str] | None
     journal: bool
-    raise_on_execution_failure: bool
-    exit_on_failure: bool
+    raise_on_execution_failure: bool | None
+    exit_on_failure: bool | None
+    upload_results: bool | None
+    experiment_description: str | None
+    evaluation_description: str | None
+    orq_folder_path: str | None
+    orq_results_path: str | None
+    max_tool_result_chars: int | None

@@ -11,16 +11,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
-from evaluatorq.errors import ConfigError
+from evaluatorq.errors import ConfigError, WrongKind
+from evaluatorq.llm.endpoint import Sampling
+from evaluatorq.model.calls import DEFAULT_MODEL, DEFAULT_SMART_MODEL
 from evaluatorq.ports import ChatModel
+from evaluatorq.simulation.calling import sampling_of, timeout_of
 from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
 
 if TYPE_CHECKING:
     from evaluatorq.llm.client import ModelPool
     from evaluatorq.llm.endpoint import Endpoint
 
-DEFAULT_MODEL = "openai/gpt-6-luna"
-DEFAULT_JUDGE_MODEL = "openai/gpt-6-sol"
+DEFAULT_JUDGE_MODEL = DEFAULT_SMART_MODEL
 
 
 def fast_model(config: SimulationConfig) -> str:
@@ -45,8 +47,8 @@ class Models(Protocol):
         """A model of the simulation's side; ``max_tokens`` caps its answers where the options do not do so lower."""
         ...
 
-    def theirs(self, name: str) -> ChatModel:
-        """A model that is the agent."""
+    def theirs(self, name: str, *, effort: str | None = None) -> ChatModel:
+        """A model that is the agent; ``effort`` is how much it is to reason."""
         ...
 
 
@@ -58,8 +60,9 @@ class NoModels:
         del max_tokens
         return self.theirs(name)
 
-    def theirs(self, name: str) -> ChatModel:
+    def theirs(self, name: str, *, effort: str | None = None) -> ChatModel:
         """Refuses."""
+        del effort
         raise ConfigError(f"no model is to be asked in this run, yet {name!r} was")
 
 
@@ -73,13 +76,14 @@ async def opened_models(calls: LLMCallConfig | None, at_once: int, client: objec
     from evaluatorq.llm.endpoint import API_KEY_VARIABLE, Endpoint  # noqa: PLC0415
 
     calls = calls or LLMCallConfig()
+    client = calls.client if client is None else client
     own = client if _is_model(client) else None
     given = None if client is None or own is not None else _endpoint_of(client)
     if calls.base_url:
         ours: Endpoint | None = Endpoint(calls.base_url, given.api_key if given else os.environ.get(API_KEY_VARIABLE))
     else:
         ours = given
-    async with open_models(at_once, calls.timeout_ms / 1000) as pool:
+    async with open_models(at_once, timeout_of(calls)) as pool:
         yield _Pooled(pool, calls, ours, own)
 
 
@@ -93,16 +97,12 @@ class _Pooled:
         self._own = own
 
     def ours(self, name: str, *, max_tokens: int | None = None) -> ChatModel:
-        from evaluatorq.llm.endpoint import Sampling  # noqa: PLC0415  offline runs import no HTTP client
-
         if self._own is not None:
             return self._own
-        limits = [limit for limit in (max_tokens, self._calls.max_tokens) if limit is not None]
-        sampling = Sampling(temperature=self._calls.temperature, max_tokens=min(limits, default=None))
-        return self._pool.model(name, self._ours, sampling)
+        return self._pool.model(name, self._ours, sampling_of(self._calls, max_tokens))
 
-    def theirs(self, name: str) -> ChatModel:
-        return self._pool.model(name)
+    def theirs(self, name: str, *, effort: str | None = None) -> ChatModel:
+        return self._pool.model(name, sampling=Sampling(reasoning_effort=effort))
 
 
 def _is_model(client: object) -> TypeGuard[ChatModel]:
@@ -114,7 +114,7 @@ def _endpoint_of(client: object) -> Endpoint:
 
     base_url, key = getattr(client, "base_url", None), getattr(client, "api_key", None)
     if base_url is None:
-        raise ConfigError(
+        raise WrongKind(
             f"a {type(client).__name__} is no client: give a ChatModel, or a client with base_url and api_key"
         )
     return Endpoint(str(base_url), str(key) if key else None)

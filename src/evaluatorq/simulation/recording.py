@@ -25,7 +25,7 @@ def recorded_value(value: object) -> JsonValue:  # noqa: PLR0911  one kind of va
         case str():
             return _text(value)
         case BaseModel():
-            return recorded_value(value.model_dump(mode="json", exclude_unset=True))
+            return recorded_value(value.model_dump(exclude_unset=True))
         case Path():
             return str(value)
         case Mapping():

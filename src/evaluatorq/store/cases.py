@@ -63,9 +63,9 @@ def load_datapoints(
     return read_cases(paths, "datapoints", personas=personas, scenarios=scenarios, legacy=legacy).or_raise().datapoints
 
 
-def load_datapoints_from_jsonl(path: CasePath, *, legacy: bool = False) -> list[SimulationDatapoint]:
+def load_datapoints_from_jsonl(input_path: CasePath, *, legacy: bool = False) -> list[SimulationDatapoint]:
     """``load_datapoints`` under its published name, for one file."""
-    return load_datapoints(path, legacy=legacy)
+    return load_datapoints(input_path, legacy=legacy)
 
 
 def check_files(paths: Iterable[CasePath], kind: Kind | None = None) -> list[CaseError]:

@@ -156,9 +156,9 @@ def _invented(value: dict[str, JsonValue]) -> tuple[Persona, Scenario]:
     return persona, Scenario(name=name, goal=str(value.get("goal")), context=str(context) if context else None)
 
 
-def export_datapoints_to_jsonl(datapoints: Iterable[SimulationDatapoint], path: str | os.PathLike[str]) -> None:
+def export_datapoints_to_jsonl(datapoints: Iterable[SimulationDatapoint], output_path: str | os.PathLike[str]) -> None:
     """Writes datapoints as rows of a data set, ``{"inputs": {...}, "expected_output": ""}``; ids are not kept."""
-    replace_file(Path(path), (_packed(datapoint) for datapoint in datapoints))
+    replace_file(Path(output_path), (_packed(datapoint) for datapoint in datapoints))
 
 
 def _packed(datapoint: SimulationDatapoint) -> bytes:

@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol, TypeGuard, get_args, runtime_checkable
 
-from evaluatorq.errors import ConfigError
+from evaluatorq.errors import ConfigError, WrongKind
 from evaluatorq.model.runs import TargetKind
 from evaluatorq.ports import Seat, Target, TargetFactory
 from evaluatorq.targets.callables import FunctionTargets, name_of
@@ -200,7 +200,7 @@ def _factory_of(spec: object, name: str, parallelism: int) -> TargetFactory:
     if _takes_a_seat(spec):
         return spec
     if not callable(spec):
-        raise ConfigError(f"{name} is no agent: it cannot be called and has no respond(messages); a target is {FORMS}")
+        raise WrongKind(f"{name} is no agent: it cannot be called and has no respond(messages); a target is {FORMS}")
     return ObjectTargets(spec, name=name) if _is_factory(spec) else FunctionTargets(spec, name=name)
 
 

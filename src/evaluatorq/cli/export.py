@@ -1,0 +1,65 @@
+"""``sim export``: results in the shape of other tools. A further format is one line in ``FORMATS``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from evaluatorq.cli.console import say
+from evaluatorq.cli.parsing import Parser
+from evaluatorq.cli.simulate import refuse_existing
+from evaluatorq.errors import ConfigError
+from evaluatorq.model.results import SimulationResult
+from evaluatorq.reports.text import plural
+from evaluatorq.store.atomic import replace_file
+from evaluatorq.store.jsonl import load_results_from_jsonl
+from evaluatorq.store.runs import find_run, iter_results
+
+Writer = Callable[[Iterable[SimulationResult]], Iterator[str]]
+
+
+def configure(parser: Parser) -> None:
+    """The options of ``sim export``."""
+    parser.add_argument(
+        "-i", "--input", metavar="RUN", required=True, help="a run (file, 'latest', id, name) or a results .jsonl file"
+    )
+    parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the file to write")
+    parser.add_argument("--format", default="openresponses", help=f"{', '.join(FORMATS)} (default: openresponses)")
+    parser.add_argument("--force", action="store_true", default=False, help="replace the file if it is there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the file."""
+    if args.format not in FORMATS:
+        raise ConfigError(f"no such format: {args.format!r}; there is {', '.join(FORMATS)}")
+    output = Path(args.output)
+    if not args.force:
+        refuse_existing(output)
+    results = list(_results(args.input))
+    replace_file(output, (part.encode() for part in FORMATS[args.format](results)))
+    say(f"Exported {plural(len(results), 'result')} to {output}")
+    return 0
+
+
+def _results(reference: str) -> Iterable[SimulationResult]:
+    path = Path(reference)
+    if path.suffix == ".jsonl":
+        if not path.is_file():
+            raise ConfigError(f"no such file: {path}")
+        return load_results_from_jsonl(path)
+    return iter_results(find_run(reference))
+
+
+def _open_responses(results: Iterable[SimulationResult]) -> Iterator[str]:
+    from evaluatorq.simulation.convert import to_open_responses  # noqa: PLC0415  only for this format
+
+    yield "["
+    for number, result in enumerate(results):
+        text = json.dumps(to_open_responses(result), indent=2).replace("\n", "\n  ")
+        yield f"{',' if number else ''}\n  {text}"
+    yield "\n]\n"
+
+
+FORMATS: dict[str, Writer] = {"openresponses": _open_responses}
