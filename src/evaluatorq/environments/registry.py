@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from evaluatorq.environments.orders import orders_environment
 from evaluatorq.environments.patch import merge_patch
+from evaluatorq.environments.ruled import Ruled
+from evaluatorq.environments.toolbox import Toolbox
 from evaluatorq.errors import ConfigError
-from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.cases import Scenario, SimulationDatapoint
 from evaluatorq.ports import Environment
 
 Builder = Callable[[int], Environment]
@@ -32,10 +34,21 @@ class Environments:
     def __call__(self, datapoint: SimulationDatapoint, seed: int) -> Environment | None:
         """A fresh environment in the scenario's starting state, ``None`` where the scenario names none."""
         scenario = datapoint.scenario
+        environment = self._made(scenario, seed)
+        if environment is None or not scenario.tools:
+            return environment
+        try:
+            return Ruled(environment, scenario.tools, seed)
+        except ConfigError as error:
+            raise ConfigError(f"scenario {scenario.name!r}: {error}") from None
+
+    def _made(self, scenario: Scenario, seed: int) -> Environment | None:
         if scenario.environment is None:
             if scenario.setup is not None:
                 raise ConfigError(f"scenario {scenario.name!r} has a setup but names no environment for it")
-            return None
+            if scenario.events:
+                raise ConfigError(f"scenario {scenario.name!r} has events but names no environment for them")
+            return Toolbox[dict[str, JsonValue]]({}, []) if scenario.tools else None
         environment = self._builder(scenario.environment, scenario.name)(seed)
         if scenario.setup is not None:
             try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -136,7 +135,7 @@ async def try_worlds(plan: RunPlan, crew: Crew) -> None:
     tried: set[str] = set()
     for datapoint in plan.datapoints:
         scenario = datapoint.scenario
-        key = json.dumps([scenario.environment, scenario.setup], sort_keys=True)
+        key = scenario.model_dump_json(include={"environment", "setup", "tools", "events"})
         if key in tried:
             continue
         tried.add(key)
@@ -160,3 +159,10 @@ def snapshot_of(environment: Environment | None) -> JsonValue:
         raise CallError(
             "internal_error", f"the environment's state cannot be read: {error}", component="environment"
         ) from error
+
+
+def tools_of(environment: Environment | None) -> dict[str, bool]:
+    """The names of the environment's tools, and whether a call of each may be repeated."""
+    if environment is None:
+        return {}
+    return _made("environment", lambda: {spec.name: spec.idempotent for spec in environment.tools})
