@@ -28,6 +28,7 @@ from evaluatorq.ports import Closeable, EnvironmentFactory, JudgeFactory, Target
 from evaluatorq.roles.checks import check_judge
 from evaluatorq.roles.judge import model_judge
 from evaluatorq.roles.prompts import PROMPT_VERSION
+from evaluatorq.simulation.sources import source_of
 from evaluatorq.roles.published import published_judge, published_user
 from evaluatorq.roles.scripted import offline_user
 from evaluatorq.roles.user import model_user
@@ -172,6 +173,8 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         user=roles.user,
         judge=roles.judge,
         environment=_environments(config),
+        source=source_of(config.observation_source),
+        max_observed_events=config.max_observed_events,
         evaluators=resolve_evaluators(config.evaluator_names or DEFAULT_EVALUATORS, config.scoring),
         retry=RetryPolicy(attempts=calls.retry_count + 1),
         target_retry=RetryPolicy(attempts=config.max_target_retries + 1),

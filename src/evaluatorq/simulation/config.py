@@ -87,6 +87,12 @@ class SimulationConfig(Strict):
     environment: Annotated[object, Flag("Target", metavar="NAME")] = Field(
         None, description="The environment behind the agent's tools, for scenarios that name none."
     )
+    observation_source: Annotated[object, Flag("Target", metavar="MODULE:ATTRIBUTE")] = Field(
+        None, description="The store behind the agent, read after each of its turns for what the turn left there."
+    )
+    max_observed_events: Annotated[int | None, Flag("Target", metavar="N")] = Field(
+        None, ge=0, description="Events kept of one turn; more of them make claims about events fail."
+    )
     target_agent_timeout_ms: Annotated[int, Flag("Target", metavar="MS")] = Field(
         240_000, gt=0, description="Milliseconds that one answer of the agent may take."
     )
@@ -296,6 +302,8 @@ class SimulationOptions(TypedDict, total=False):
     vercel_url: str | None
     target_reasoning_effort: str | None
     environment: object
+    observation_source: object
+    max_observed_events: int | None
     target_agent_timeout_ms: int
     max_target_retries: int
     offline: bool
