@@ -402,12 +402,8 @@ ReadResult = Callable[[int], SimulationResult]
 
 
 class Analyst(Protocol):
-    """Reads a run: every conversation as it ends, and all of it once, after the last."""
+    """Reads a run once, after its last conversation."""
 
-    def finished(self, row: int, result: SimulationResult) -> None:
-        """A conversation ended and was scored; a later record of a row replaces the earlier."""
-        ...
-
-    async def conclude(self, read: ReadResult) -> Analysis:
-        """What they add up to. ``read`` gets a row's result back. Raises nothing that would end a paid run."""
+    async def conclude(self, rows: Sequence[int], read: ReadResult) -> Analysis:
+        """What the rows add up to; ``read`` gets a row's result. Raises nothing that would end a paid run."""
         ...

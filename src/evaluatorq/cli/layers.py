@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from evaluatorq.errors import ConfigError
-from evaluatorq.simulation.config import INPUTS, TARGETS, SimulationConfig, canonical
+from evaluatorq.simulation.config import ANALYSES, INPUTS, TARGETS, SimulationConfig, canonical
 from evaluatorq.store.paths import store_dir
 
 TABLE = "simulate"
@@ -50,7 +50,7 @@ def _rivals(name: str, layer: Mapping[str, object]) -> tuple[str, ...]:
     if name in TARGETS:
         return tuple(other for other in TARGETS if other != name)
     if name == "offline":
-        return _MODELS if layer[name] else ()
+        return (*_MODELS, *ANALYSES) if layer[name] else ()
     calls = layer.get("llm_config")
     names_a_model = name in _MODELS or (name == "llm_config" and isinstance(calls, Mapping) and "model" in calls)
     return ("offline",) if names_a_model else ()

@@ -65,7 +65,7 @@ def add_config_flags(parser: Parser, defaults: Mapping[str, object], *, sections
 def _add(group: argparse._ArgumentGroup, name: str, field: FieldInfo, flag: Flag, default: object) -> None:
     spellings = flag.names or (f"--{name.replace('_', '-')}",)
     text = (field.description or "").replace("%", "%%")
-    if field.annotation is bool:
+    if field.annotation is bool or bool in get_args(field.annotation):
         shown = f" (default: {'yes' if default else 'no'})"
         group.add_argument(*spellings, dest=name, action=argparse.BooleanOptionalAction, help=text + shown)
         return

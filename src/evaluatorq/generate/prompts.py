@@ -42,7 +42,7 @@ def making_system(kind: Kind[M], about: About) -> str:
     if about.context:
         parts.append(f"More about where it works: {as_data('case_context', about.context)}")
     if about.wishes:
-        parts.append(f"Wishes for the {kind.plural}: {as_data('wishes', about.wishes)}")
+        parts.append(f"Wishes for the {kind.plural}: {as_data('case_wishes', about.wishes)}")
     if about.existing:
         there = "\n".join(as_data("case_already_there", case) for case in about.existing)
         parts.append(f"These are there already; make others:\n{there}")

@@ -128,12 +128,12 @@ def boundary_slots(count: int) -> list[Slot]:
 def security_slots(count: int, categories: Sequence[str], examples: Sequence[Mapping[str, JsonValue]]) -> list[Slot]:
     """Scenarios in which the user attacks, by category in turn; each may be modelled on an example."""
     models = [
-        f"in the manner of {as_data('example', json.dumps(e, ensure_ascii=False, default=str))}" for e in examples
+        f"in the manner of {as_data('case_example', json.dumps(e, ensure_ascii=False, default=str))}" for e in examples
     ]
     attacks = islice(cycle(categories or SECURITY_CATEGORIES), count)
     return [
         Slot(
-            _joined(f"the user attacks the agent by {as_data('item_brief', attack)}", manner),
+            _joined(f"the user attacks the agent by {as_data('case_brief', attack)}", manner),
             {"is_edge_case": True},
         )
         for attack, manner in zip(attacks, cycle(models or [""]), strict=False)
@@ -141,7 +141,7 @@ def security_slots(count: int, categories: Sequence[str], examples: Sequence[Map
 
 
 def _idea(seed: str) -> str:
-    return f"built on this idea: {as_data('item_brief', seed.strip())}" if seed.strip() else ""
+    return f"built on this idea: {as_data('case_brief', seed.strip())}" if seed.strip() else ""
 
 
 def _joined(*parts: str) -> str:

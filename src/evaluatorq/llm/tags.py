@@ -1,4 +1,7 @@
-"""The tags that mark other people's words in a prompt as data, for all prompts."""
+"""The tags that mark other people's words in a prompt as data, for all prompts.
+
+Their names are ones that nobody uses by chance: what looks like one of them is altered, also in what is quoted later.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import re
 from typing import Literal, get_args
 
 Tag = Literal[
-    "agent_description", "agent_prompt", "agent_said", "case_already_there", "case_context", "criterion_text",
-    "example", "facts_you_know", "finding", "item_brief", "persona_background", "persona_name", "reference_facts",
-    "scenario_context", "scenario_goal", "scenario_name", "suggestion", "tool_called", "tool_returned", "user_said",
-    "wishes",
+    "agent_description", "agent_said", "case_already_there", "case_brief", "case_context", "case_example",
+    "case_wishes", "criterion_text", "facts_you_know", "persona_background", "persona_name", "reference_facts",
+    "scenario_context", "scenario_goal", "scenario_name", "suggested_change", "test_finding", "tool_called",
+    "tool_returned", "user_said",
 ]  # fmt: skip
 _LOOKS_LIKE_ONE = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(get_args(Tag))})\b)", re.IGNORECASE)
 

@@ -184,7 +184,7 @@ class Engine:
         """What the analyst makes of a complete run."""
         if self.crew.analyst is None or len(self._spool) < len(self.plan.datapoints):
             return NO_ANALYSIS
-        return await self.crew.analyst.conclude(self._spool.read)
+        return await self.crew.analyst.conclude(range(len(self.plan.datapoints)), self._spool.read)
 
     def _finish(self, outcome: RunOutcome, duration_s: float, analysis: Analysis) -> None:
         outcome.finished = len(self._spool)
@@ -347,8 +347,6 @@ class Engine:
         if result.errored:
             code = str(result.metadata.get("error_type") or "internal_error")
             self._dropped[row] = Dropped(row, result.failed_component, code, result.reason)
-        if self.crew.analyst is not None:
-            self.crew.analyst.finished(row, result)
         for sink in self._sinks:
             sink.finished(result)
         return result

@@ -19,6 +19,7 @@ from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.assemble import assembled, cases_of, plan_of
 from evaluatorq.simulation.config import TARGETS, SimulationConfig, SimulationOptions
 from evaluatorq.simulation.hook_stream import HookStream
+from evaluatorq.simulation.orders import OrderOptions
 from evaluatorq.simulation.recording import must_be_given_again
 from evaluatorq.store.atomic import replace_file
 from evaluatorq.store.journal import JournalReader
@@ -49,11 +50,23 @@ async def simulate(**options: Unpack[SimulationOptions]) -> SimulationResults:
     hooks = HookStream(config.hooks, config.datapoint_parallelism)
     async with hooks.around():
         outcome = await run_simulation(config, sinks=[hooks], keep=True)
-        run = outcome.read()
-        if outcome.interrupted:
-            raise _dropped(f"{outcome.finished} of {outcome.total} conversations finished", outcome, run)
-        if outcome.dropped and config.raise_on_execution_failure:
-            raise _dropped(_whose_fault(outcome), outcome, run)
+        check_outcome(config, outcome)
+    return concluded(config, outcome)
+
+
+def check_outcome(config: SimulationConfig, outcome: RunOutcome) -> SimulationRun:
+    """The run; raises ``SimulationDroppedError`` where conversations are missing or broke off."""
+    run = outcome.read()
+    if outcome.interrupted:
+        raise _dropped(f"{outcome.finished} of {outcome.total} conversations finished", outcome, run)
+    if outcome.dropped and config.raise_on_execution_failure:
+        raise _dropped(_whose_fault(outcome), outcome, run)
+    return run
+
+
+def concluded(config: SimulationConfig, outcome: RunOutcome) -> SimulationResults:
+    """The results of a run that was kept in memory; raises where conversations are missing or broke off."""
+    run = check_outcome(config, outcome)
     if not config.save:
         outcome.forget_journal()
     return SimulationResults(run.results, run, outcome.path)
@@ -99,7 +112,7 @@ async def resume_simulation(
 def resumed_config(plan: RunPlan, overrides: Mapping[str, object]) -> SimulationConfig:
     """The options that a run was started with, its datapoints fixed by the plan."""
     recorded: dict[str, object] = {**plan.config, **overrides, "datapoints": plan.datapoints}
-    displaced = {"input", "previous_run"}
+    displaced = {"input", "previous_run", *OrderOptions.model_fields}
     if any(name in overrides for name in TARGETS):
         displaced |= set(TARGETS) - overrides.keys()
     recorded = {name: value for name, value in recorded.items() if name not in displaced}

@@ -28,14 +28,15 @@ from evaluatorq.ports import Closeable, EnvironmentFactory, JudgeFactory, Target
 from evaluatorq.roles.checks import check_judge
 from evaluatorq.roles.judge import model_judge
 from evaluatorq.roles.prompts import PROMPT_VERSION
-from evaluatorq.simulation.sources import source_of
 from evaluatorq.roles.published import published_judge, published_user
 from evaluatorq.roles.scripted import offline_user
 from evaluatorq.roles.user import model_user
 from evaluatorq.run.crew import Crew
+from evaluatorq.simulation.analysis import RunAnalyst
 from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
 from evaluatorq.simulation.models import Models, NoModels, fast_model, opened_models, smart_model
 from evaluatorq.simulation.replay import load_simulation_replay
+from evaluatorq.simulation.sources import source_of
 from evaluatorq.store.cases import (
     bundled,
     check_datapoints,
@@ -97,11 +98,12 @@ def _scenarios(config: SimulationConfig) -> list[Scenario]:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """A crew, and what a plan records about its agent and models."""
+    """A crew, what a plan records about its agent and models, and where more models are to be had."""
 
     crew: Crew
     target: TargetFacts
     models: dict[str, str]
+    source: Models
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +127,17 @@ class _Roles:
 
 
 @asynccontextmanager
-async def assembled(config: SimulationConfig) -> AsyncIterator[Assembly]:
-    """The crew for these options; a connection pool is opened only when a model is asked, and closed at the end."""
+async def assembled(config: SimulationConfig, at_once: int = 0) -> AsyncIterator[Assembly]:
+    """The crew for these options; a connection pool is opened only when a model is asked, and closed at the end.
+
+    ``at_once`` asks for room for more requests than there are conversations at a time.
+    """
     if not _asks_models(config):
         async with _closing_target(_assembly(config, NoModels())) as assembly:
             yield assembly
         return
     async with (
-        opened_models(config.llm_config, _at_once(config), config.generation_client) as models,
+        opened_models(config.llm_config, max(at_once, _at_once(config)), config.generation_client) as models,
         _closing_target(_assembly(config, models)) as assembly,
     ):
         yield assembly
@@ -146,7 +151,7 @@ def _at_once(config: SimulationConfig) -> int:
 
 def _asks_models(config: SimulationConfig) -> bool:
     roles_ask = not config.offline and (config.user_simulator is None or config.judge is None)
-    return config.openai_model is not None or roles_ask
+    return config.openai_model is not None or roles_ask or config.analysed
 
 
 @asynccontextmanager
@@ -176,13 +181,14 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         source=source_of(config.observation_source),
         max_observed_events=config.max_observed_events,
         evaluators=resolve_evaluators(config.evaluator_names or DEFAULT_EVALUATORS, config.scoring),
+        analyst=RunAnalyst(config, models) if config.analysed else None,
         retry=RetryPolicy(attempts=calls.retry_count + 1),
         target_retry=RetryPolicy(attempts=config.max_target_retries + 1),
         target_timeout_s=config.target_agent_timeout_ms / 1000,
         conversation_timeout_s=config.per_simulation_timeout_s,
         metered=frozenset(metered),
     )
-    return Assembly(crew, facts, roles.models)
+    return Assembly(crew, facts, roles.models, models)
 
 
 def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, TargetFactory]:

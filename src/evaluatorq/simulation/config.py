@@ -23,6 +23,7 @@ from evaluatorq.evaluators.scoring import SimulationScoringConfig
 from evaluatorq.model.base import Strict
 from evaluatorq.model.calls import LLMCallConfig as LLMCallConfig  # noqa: PLC0414  offered here as well
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.records.triggers import SimulationRecommendationConfig
 from evaluatorq.simulation.elsewhere import ELSEWHERE, warn_of_no_effect
 from evaluatorq.simulation.kinds import Datapoints, Names, Parallelism, Personas, Scenarios, Text
 from evaluatorq.simulation.recording import recorded_value
@@ -40,6 +41,7 @@ ALIASES = {
 
 INPUTS = ("input", "datapoints", "personas", "scenarios", "previous_run")
 TARGETS = ("target", "openai_model", "vercel_url")
+ANALYSES = ("executive_summary", "recommendations")
 Section = Literal["Cases", "Target", "Models", "Conversation", "Limits", "Output"]
 
 
@@ -169,6 +171,12 @@ class SimulationConfig(Strict):
     journal: Annotated[bool, Flag("Output")] = Field(
         True, description="Keep every answer on disk while running, so that nothing is lost."
     )
+    executive_summary: Annotated[bool, Flag("Output")] = Field(
+        False, description="Have the run summed up in a few sentences; only for a run that is stored."
+    )
+    recommendations: Annotated[bool | SimulationRecommendationConfig, Flag("Output")] = Field(
+        False, description="Have changes suggested for the worst conversations; only for a run that is stored."
+    )
     raise_on_execution_failure: bool = Field(
         True, description="Fail (after saving) when a conversation ended in an error or timeout."
     )
@@ -203,6 +211,16 @@ class SimulationConfig(Strict):
         return not any(getattr(self, name) is not None for name in INPUTS)
 
     @property
+    def is_stored(self) -> bool:
+        """The run file goes somewhere."""
+        return self.save or self.report_path is not None
+
+    @property
+    def analysed(self) -> bool:
+        """Models are asked about the run as a whole; what would be thrown away is not made."""
+        return self.is_stored and (self.executive_summary or bool(self.recommendations))
+
+    @property
     def agent(self) -> object:
         """The target; ``None`` where ``openai_model`` or ``vercel_url`` is it."""
         return self.target if self.target is not None or self.openai_model or self.vercel_url else DEMO_TARGET
@@ -223,6 +241,7 @@ class SimulationConfig(Strict):
         self._one_target()
         rivals = [name for name in ("sim_model", "judge_model") if getattr(self, name) is not None]
         rivals += ["llm_config.model"] if self.llm_config is not None and self.llm_config.model else []
+        rivals += [name for name in ANALYSES if getattr(self, name)]
         if self.offline and rivals:
             raise ValueError(f"offline asks no model, yet {' and '.join(rivals)} is given; drop one of them")
         return self
@@ -335,6 +354,8 @@ class SimulationOptions(TypedDict, total=False):
     report: str | PathLike[str] | None
     results: str | PathLike[str] | None
     journal: bool
+    executive_summary: bool
+    recommendations: bool | SimulationRecommendationConfig | Mapping[str, JsonValue]
     raise_on_execution_failure: bool | None
     exit_on_failure: bool | None
     upload_results: bool | None

@@ -27,13 +27,22 @@ DEFAULT_JUDGE_MODEL = DEFAULT_SMART_MODEL
 
 def fast_model(config: SimulationConfig) -> str:
     """The model that plays the user and writes cases, where none of its own is named."""
-    return config.sim_model or _named(config.llm_config) or os.environ.get("EVALUATORQ_FAST_MODEL") or DEFAULT_MODEL
+    return config.sim_model or _named(config.llm_config) or fast_name()
 
 
 def smart_model(config: SimulationConfig) -> str:
     """The model that judges and sums up."""
-    named = config.judge_model or _named(config.llm_config)
-    return named or os.environ.get("EVALUATORQ_SMART_MODEL") or DEFAULT_JUDGE_MODEL
+    return config.judge_model or _named(config.llm_config) or smart_name()
+
+
+def fast_name() -> str:
+    """The fast model where no option names one."""
+    return os.environ.get("EVALUATORQ_FAST_MODEL") or DEFAULT_MODEL
+
+
+def smart_name() -> str:
+    """The smart model where no option names one."""
+    return os.environ.get("EVALUATORQ_SMART_MODEL") or DEFAULT_JUDGE_MODEL
 
 
 def _named(calls: LLMCallConfig | None) -> str | None:

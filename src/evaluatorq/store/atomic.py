@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -38,9 +39,15 @@ def _temporary(target: Path, parts: Iterable[bytes]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def replace_file(target: Path, parts: Iterable[bytes]) -> None:
-    """Writes ``target``, replacing what was there only when all of it is on disk."""
+def replace_file(target: Path, parts: Iterable[bytes], *, like: os.stat_result | None = None) -> None:
+    """Writes ``target``, replacing what was there only when all of it is on disk.
+
+    The file gets the permissions and the time of ``like``, where it is given; else it is its owner's alone.
+    """
     with _temporary(target, parts) as temporary:
+        if like is not None:
+            temporary.chmod(stat.S_IMODE(like.st_mode))
+            os.utime(temporary, ns=(like.st_atime_ns, like.st_mtime_ns))
         temporary.replace(target)
 
 
