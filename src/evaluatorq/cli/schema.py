@@ -8,7 +8,8 @@ import json
 from evaluatorq.cli.console import emit
 from evaluatorq.cli.parsing import Parser
 
-PYTHON_ONLY = ("user_simulator", "judge", "scoring")
+NAMED_BY_TEXT = ("target", "environment")
+"""Options that are objects in Python and have a name elsewhere; other objects are for Python alone."""
 
 
 def configure(parser: Parser) -> None:
@@ -36,8 +37,9 @@ def _config_schema() -> dict[str, object]:
     schema: dict[str, object] = SimulationConfig.model_json_schema()
     properties = schema.get("properties")
     if isinstance(properties, dict):
-        for name in PYTHON_ONLY:
-            properties.pop(name)
-        for name in ("target", "environment"):
-            properties[name] = {**properties[name], "type": ["string", "null"]}
+        for name, field in SimulationConfig.model_fields.items():
+            if name in NAMED_BY_TEXT:
+                properties[name] = {**properties[name], "type": ["string", "object", "null"]}
+            elif field.annotation is object:
+                properties.pop(name)
     return schema
