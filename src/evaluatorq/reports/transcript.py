@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.results import SimulationResult, TurnMetrics
+from evaluatorq.records.behaviour import flow_of
 from evaluatorq.records.expectations import expectation_failures
 from evaluatorq.records.verdicts import CriterionView, State, criteria_of, goal_of, turn_of
 from evaluatorq.reports.progress import MARKS
@@ -139,6 +140,14 @@ def _fact_rows(result: SimulationResult) -> list[list[str | Text]]:
         if not claim.backed:
             said = f"turn {claim.turn}: “{one_line(claim.words, 200)}”, but there is no {one_line(claim.requires, 200)}"
             rows.append([_state("fail", "claimed"), said])
+    flow = flow_of(result)
+    for word, turns in (
+        ("dead end", flow.dead_ends),
+        ("asked again", flow.loops),
+        ("offer refused", flow.refused_offers),
+    ):
+        if turns:
+            rows.append([styled(f"· {word}", "dim"), f"turn {', '.join(map(str, turns))}"])
     return rows
 
 
