@@ -25,6 +25,7 @@ DEFAULTS: dict[str, object] = {"save": True}
 
 def configure(parser: Parser) -> None:
     """The options of ``sim simulate``."""
+    parser.usage = f"{parser.prog} [OPTION ...]"
     parser.epilog = "Options come from flags, then --config, then .evaluatorq/config.toml, then the defaults."
     add_config_flags(parser, DEFAULTS)
     group = parser.add_argument_group("Settings")

@@ -75,7 +75,8 @@ class SimulationConfig(Strict):
     )
 
     target: Annotated[object, Flag("Target", metavar="TARGET")] = Field(
-        None, description="The agent: 'module:attribute', 'demo' or 'demo:flawed'; in Python also the object itself."
+        None,
+        description="The agent: 'module:attribute', a URL, 'command:...', 'demo', 'demo:flawed'; in Python also the object.",
     )
     openai_model: Annotated[Text | None, Flag("Target", metavar="MODEL")] = Field(
         None, description="A model as the agent, at OPENAI_BASE_URL or the public endpoint."
@@ -158,7 +159,7 @@ class SimulationConfig(Strict):
         None, gt=0, description="Seconds that the whole run may take."
     )
 
-    run_name: Annotated[Text | None, Flag("Output", ("--name", "-n"))] = Field(
+    run_name: Annotated[Text | None, Flag("Output", ("--name", "-n"), "NAME")] = Field(
         None, description="Label of the run and start of its file name."
     )
     save: Annotated[bool, Flag("Output")] = Field(False, description="Write the run to the run store.")
