@@ -76,7 +76,7 @@ class SimulationConfig(Strict):
 
     target: Annotated[object, Flag("Target", metavar="TARGET")] = Field(
         None,
-        description="The agent: 'module:attribute', a URL, 'command:...', 'demo', 'demo:flawed'; in Python also the object.",
+        description="The agent: 'module:attribute', a URL, 'command:...', 'demo', 'demo:flawed'; in Python any object.",
     )
     openai_model: Annotated[Text | None, Flag("Target", metavar="MODEL")] = Field(
         None, description="A model as the agent, at OPENAI_BASE_URL or the public endpoint."
