@@ -21,6 +21,7 @@ from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
+from evaluatorq.ports import CaseOrder
 from evaluatorq.records.result import turn_metrics
 from evaluatorq.simulation.hooks import DefaultHooks, SimStage, SimulationRunMeta
 
@@ -121,6 +122,8 @@ class HookStream(ConversationHooks):
         super().__init__(hooks)
         self._parallelism = parallelism
         self._started = False
+        self._confirmed = False
+        self._making = False
         self._results: dict[int, SimulationResult] = {}
 
     @asynccontextmanager
@@ -133,26 +136,38 @@ class HookStream(ConversationHooks):
             error = raised
             raise
         finally:
+            if self._making:
+                meta = {"num_datapoints": 0, "error": error}
+                await _failure_of(self.tell("on_stage_end", SimStage.GENERATE, meta))
             if self._started:
                 await self._farewell(error)
 
+    async def ordered(self, order: CaseOrder) -> None:
+        """Asks for confirmation before cases are made, and tells that they are."""
+        await self._confirm(_meta_of(order.plan, order.conversations, self._parallelism))
+        await self.tell("on_stage_start", SimStage.GENERATE, {})
+        self._making = True
+
+    async def delivered(self, personas: int, scenarios: int, plan: RunPlan) -> None:
+        """Tells what was made."""
+        await self.tell("on_generate_inputs_ready", personas, scenarios)
+        self._making = False
+        meta = {"num_datapoints": len(plan.datapoints), "error": None}
+        await self.tell("on_stage_end", SimStage.GENERATE, meta)
+
     async def opened(self, plan: RunPlan) -> None:
-        """Asks for confirmation and tells that the run starts."""
+        """Asks for confirmation, unless cases were made with it, and tells that the run starts."""
         await super().opened(plan)
-        meta: SimulationRunMeta = {
-            "num_datapoints": len(plan.datapoints),
-            "model": plan.models.get("user_simulator", ""),
-            "max_turns": plan.limits.max_turns,
-            "datapoint_parallelism": self._parallelism,
-            "evaluation_name": plan.evaluation_name or "",
-            "evaluator_names": list(plan.evaluator_names),
-            "target": plan.target or "",
-        }
-        if not all(await self.tell("on_confirm", meta)):
-            raise SimulationCancelledError(f"not started: {len(plan.datapoints)} conversations were declined")
+        meta = _meta_of(plan, len(plan.datapoints), self._parallelism)
+        await self._confirm(meta)
         await self.tell("on_stage_start", SimStage.SIMULATE, {})
         await self.tell("on_run_start", meta)
         self._started = True
+
+    async def _confirm(self, meta: SimulationRunMeta) -> None:
+        if not self._confirmed and not all(await self.tell("on_confirm", meta)):
+            raise SimulationCancelledError(f"not started: {meta['num_datapoints']} conversations were declined")
+        self._confirmed = True
 
     def finished(self, result: SimulationResult) -> None:
         """Keeps the result for the end of the run, also one of an earlier process."""
@@ -179,6 +194,18 @@ class HookStream(ConversationHooks):
                     await self.tell("on_evaluator_complete", case, score.evaluator_name, score, result)
         finally:
             await self.tell("on_run_complete", results)
+
+
+def _meta_of(plan: RunPlan, conversations: int, parallelism: int) -> SimulationRunMeta:
+    return {
+        "num_datapoints": conversations,
+        "model": plan.models.get("user_simulator", ""),
+        "max_turns": plan.limits.max_turns,
+        "datapoint_parallelism": parallelism,
+        "evaluation_name": plan.evaluation_name or "",
+        "evaluator_names": list(plan.evaluator_names),
+        "target": plan.target or "",
+    }
 
 
 async def _failure_of(telling: Awaitable[object]) -> Exception | None:

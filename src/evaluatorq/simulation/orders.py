@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Self, TypedDict
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
 from evaluatorq.model.base import Strict
+from evaluatorq.model.calls import LLMCallConfig
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.simulation.config import INPUTS, TARGETS, Flag, SimulationConfig, SimulationOptions
 from evaluatorq.simulation.kinds import Text
@@ -91,9 +92,7 @@ class GenerateConfig(RunConfig):
             raise ValueError(f"cases are made without an agent, so {' and '.join(given)} cannot be given")
 
 
-class RunOptions(SimulationOptions, total=False):
-    """The keyword arguments of ``generate_and_simulate``; ``emit_datapoints`` is handed the cases once."""
-
+class _Order(TypedDict, total=False):
     agent_description: str | None
     num_personas: int
     num_scenarios: int
@@ -101,4 +100,20 @@ class RunOptions(SimulationOptions, total=False):
     persona_seeds: Sequence[str] | None
     scenario_seeds: Sequence[str] | None
     generation_instructions: str
+
+
+class GenerateOptions(_Order, total=False):
+    """The keyword arguments of ``generate``."""
+
+    sim_model: str | None
+    llm_config: LLMCallConfig | Mapping[str, JsonValue] | None
+    generation_client: object
+    hooks: object
+    llm_parallelism: int | None
+    seed: int
+
+
+class RunOptions(_Order, SimulationOptions, total=False):
+    """The keyword arguments of ``generate_and_simulate``; ``emit_datapoints`` is handed the cases once."""
+
     emit_datapoints: EmitDatapoints | None

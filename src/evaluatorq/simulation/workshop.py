@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from evaluatorq.errors import CallError
-from evaluatorq.generate.kinds import Rule, persona_kind, scenario_kind
+from evaluatorq.errors import CallError, SimulationError
+from evaluatorq.generate.kinds import M, Rule, persona_kind, scenario_kind
 from evaluatorq.generate.making import HOPELESS, Made, Writer, make
 from evaluatorq.generate.prompts import About
 from evaluatorq.generate.slots import Slot
+from evaluatorq.model.calls import LLMCallConfig
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
 from evaluatorq.model.spending import Bill
 from evaluatorq.pacing.paid import PaidCalls
@@ -21,8 +22,10 @@ from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.pacing.window import work_through
 from evaluatorq.ports import ChatModel, Seat, UserReply
 from evaluatorq.roles.user import model_user
+from evaluatorq.simulation.datapoints import generate_datapoint
 from evaluatorq.store.case_rules import Rule as CaseRule
 from evaluatorq.store.case_rules import persona_rule, scenario_rule
+from evaluatorq.store.cases import product
 
 _QUOTES = (('"', '"'), ("'", "'"), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"))
 
@@ -80,7 +83,11 @@ class Workshop:
                         hopeless.append(error)
             done()
 
-        await work_through([i for i, pair in enumerate(pairs) if not _fixed(pair)], self._writer.at_once, open_one)
+        waiting = [place for place, pair in enumerate(pairs) if not _fixed(pair)]
+        await work_through(waiting, self._writer.at_once, open_one)
+        unasked = sum(not found.texts[place] for place in waiting) - len(found.problems)
+        if unasked:
+            found.problems.append(f"{unasked} more pairs have no first message, for the same reason")
         return found
 
     async def opening(self, pair: SimulationDatapoint) -> str:
@@ -91,6 +98,30 @@ class Workshop:
             return await role.speak(())
 
         return unquoted((await self._calls.make("first_messages", speak, reask=True)).text)
+
+
+def paired(personas: Sequence[Persona], scenarios: Sequence[Scenario]) -> list[SimulationDatapoint]:
+    """Each persona with each scenario, still without a first message."""
+    return [generate_datapoint(pair.persona, pair.scenario) for pair in product(personas, scenarios)]
+
+
+def spoken(pairs: Sequence[SimulationDatapoint], first_messages: Sequence[str]) -> list[SimulationDatapoint]:
+    """The pairs as the cases that they are with their first messages."""
+    return [
+        generate_datapoint(pair.persona, pair.scenario, text) for pair, text in zip(pairs, first_messages, strict=True)
+    ]
+
+
+def some(made: Made[M]) -> list[M]:
+    """What was made. Raises ``SimulationError`` with the reasons when that is nothing."""
+    if not made.by_slot:
+        raise SimulationError("; ".join(made.problems) or "nothing was asked for")
+    return made.items
+
+
+def retry_of(calls: LLMCallConfig | None) -> RetryPolicy:
+    """How often the simulation's side asks again."""
+    return RetryPolicy(attempts=(calls or LLMCallConfig()).retry_count + 1)
 
 
 def _fixed(pair: SimulationDatapoint) -> bool:
