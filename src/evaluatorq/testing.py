@@ -33,7 +33,7 @@ from evaluatorq.ports import (
 )
 from evaluatorq.records.result import result_of
 from evaluatorq.run.clock import Clock
-from evaluatorq.run.crew import Crew, seat_participants, snapshot_of
+from evaluatorq.run.crew import Crew, seat_participants, snapshot_of, tools_of
 from evaluatorq.run.driver import Driver, Setting
 
 T = TypeVar("T")
@@ -249,6 +249,7 @@ async def drive(plan: RunPlan, crew: Crew, events: list[Event], clock: Clock) ->
         at=clock.now(),
         state=snapshot_of(participants.environment),
         has_environment=participants.environment is not None,
+        tools=tools_of(participants.environment),
     )
     events.append(started)
     state = apply(begin(datapoint, plan.limits), started)

@@ -17,16 +17,27 @@ def configure(parser: Parser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--input", dest="output", action="store_false", help="the options of --config (the default)")
     which.add_argument("--output", dest="output", action="store_true", default=False, help="a saved run")
+    which.add_argument("--trace", action="store_true", default=False, help="a trace, evaluatorq.trace/1")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the schema."""
+    if args.trace:
+        emit(_trace_schema())
+        return 0
     emit(json.dumps(_run_schema() if args.output else _config_schema(), indent=2))
     return 0
 
 
+def _trace_schema() -> str:
+    """The published file, as it is."""
+    from importlib.resources import files  # noqa: PLC0415  one of the three is needed
+
+    return (files("evaluatorq") / "_schemas" / "trace-1.schema.json").read_text(encoding="utf-8")
+
+
 def _run_schema() -> dict[str, object]:
-    from evaluatorq.model.runs import SimulationRun  # noqa: PLC0415  one of the two is needed
+    from evaluatorq.model.runs import SimulationRun  # noqa: PLC0415  one of the three is needed
 
     return SimulationRun.model_json_schema(mode="serialization")
 

@@ -52,12 +52,13 @@ class _Answer(_Event):
 
 
 class Started(_Event):
-    """A conversation begins. ``state`` is what the environment held."""
+    """A conversation begins. ``state`` is what the environment held, ``tools`` says of each which may be repeated."""
 
     kind: Literal["started"] = "started"
     attempt: int = 1
     state: JsonValue = None
     has_environment: bool = False
+    tools: dict[str, bool] = Field(default_factory=dict)
 
 
 class UserSpoke(_Answer):

@@ -87,7 +87,7 @@ def _world(facts: TurnFacts, calls: Sequence[ObservedCall]) -> TurnReport:
 def _calls(rows: Sequence[Message], effects: Mapping[str, bool]) -> Iterator[ObservedCall]:
     answers = {row.tool_call_id: row for row in rows if row.role == "tool"}
     for call in (call for row in rows for call in row.tool_calls or ()):
-        outcome, reason = _outcome(answers.get(call.id))
+        outcome, reason = call_outcome(answers.get(call.id))
         if outcome == "accepted" and effects.get(call.id) is False:
             outcome = "no_change"
         yield ObservedCall(id=call.id, name=call.function.name, digest=_digest(call), outcome=outcome, reason=reason)
@@ -98,7 +98,8 @@ def _digest(call: ToolCall) -> str:
     return digest_of(call.function.arguments if arguments is None else arguments)
 
 
-def _outcome(row: Message | None) -> tuple[CallOutcome, str | None]:
+def call_outcome(row: Message | None) -> tuple[CallOutcome, str | None]:
+    """How a call went by the row that answers it, and the stable code of a refusal."""
     if row is None:
         return "awaiting", None
     answer = _object(row.text)

@@ -26,7 +26,15 @@ from evaluatorq.records.result import result_of
 from evaluatorq.records.run import run_header
 from evaluatorq.run.brake import Brake
 from evaluatorq.run.clock import Clock, SystemClock
-from evaluatorq.run.crew import Crew, Participants, conversation_seed, seat_participants, snapshot_of, world_of
+from evaluatorq.run.crew import (
+    Crew,
+    Participants,
+    conversation_seed,
+    seat_participants,
+    snapshot_of,
+    tools_of,
+    world_of,
+)
 from evaluatorq.run.driver import Driver, Setting, waits_for
 from evaluatorq.run.outcome import NOT_THE_AGENTS, Dropped, RunOutcome
 from evaluatorq.run.recover import Recovered, Recovery, recover
@@ -265,8 +273,9 @@ class Engine:
         participants = seat_participants(self.crew, self.plan, row, lambda: world_of(self.crew, datapoint, seed, saved))
         has_world = participants.environment is not None
         if not recovered.started:
+            world = participants.environment
             return participants, Started(
-                at=self.clock.now(), state=snapshot_of(participants.environment), has_environment=has_world
+                at=self.clock.now(), state=snapshot_of(world), has_environment=has_world, tools=tools_of(world)
             )
         restart = participants.target.stateful or recovered.broken or state.phase is Phase.OVER
         if restart:
