@@ -191,7 +191,8 @@ class Closeable(Protocol):
 class Seat:
     """What a factory is told about the conversation it makes a participant for.
 
-    ``environment`` records every call a target makes through it; ``None`` where the scenario has none.
+    ``environment`` records every call a target makes through it; ``None`` where the scenario has none. ``answer_s`` is
+    how many seconds one answer of the agent may take, for targets that keep that time themselves.
     """
 
     datapoint: SimulationDatapoint
@@ -199,6 +200,7 @@ class Seat:
     seed: int
     max_turns: int
     environment: Environment | None = None
+    answer_s: float | None = None
 
 
 # ---------------------------------------------------------------- a store of one's own

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from evaluatorq.cli.carry import add_manner, carry_out, manner_of
@@ -13,14 +14,20 @@ from evaluatorq.cli.layers import flag_layer
 from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
 from evaluatorq.errors import RunNotFound
 from evaluatorq.ports import Sink
-from evaluatorq.run.outcome import RunOutcome
-from evaluatorq.store.runs import find_journal, find_run
+from evaluatorq.run.outcome import NOT_THE_AGENTS, RunOutcome
+from evaluatorq.store.runs import find_journal, find_run, iter_results
 
 
 def configure(parser: Parser) -> None:
     """The options of ``sim resume``."""
     parser.add_argument("run", metavar="RUN", help="'latest', a run id (8 or more characters) or the run's name")
     add_config_flags(parser, {}, sections=("Target", "Models", "Limits"))
+    parser.add_argument(
+        "--retry-errors",
+        action="store_true",
+        default=False,
+        help="begin conversations again that ended by a fault of anybody but the agent",
+    )
     add_manner(parser)
 
 
@@ -28,13 +35,15 @@ def run(args: argparse.Namespace) -> int:
     """Goes on with the run and returns the exit code."""
     folder = find_journal(args.run)
     complete = _complete(folder.name)
-    if complete is not None:
-        say(f"Run {folder.name} is complete already: {complete}")
+    if complete is not None and not (args.retry_errors and _has_faults(complete)):
+        nothing = ", and no conversation ended by a fault of anybody but the agent" if args.retry_errors else ""
+        say(f"Run {folder.name} is complete already{nothing}: {complete}")
         if args.json:
             emit_file(complete)
         return 0
     overrides = flag_layer(given_config(args))
-    return carry_out(lambda sinks: _start(folder.name, sinks, overrides), replace(manner_of(args), journal=True))
+    start = partial(_start, folder.name, overrides, retry_errors=args.retry_errors)
+    return carry_out(start, replace(manner_of(args), journal=True))
 
 
 def _complete(run_id: str) -> Path | None:
@@ -44,7 +53,13 @@ def _complete(run_id: str) -> Path | None:
         return None
 
 
-async def _start(reference: str, sinks: Sequence[Sink], overrides: Mapping[str, object]) -> RunOutcome:
+def _has_faults(path: Path) -> bool:
+    return any(result.failed_component in NOT_THE_AGENTS for result in iter_results(path))
+
+
+async def _start(
+    reference: str, overrides: Mapping[str, object], sinks: Sequence[Sink], *, retry_errors: bool
+) -> RunOutcome:
     from evaluatorq.simulation.api import resume_simulation  # noqa: PLC0415  not needed to refuse bad options
 
-    return await resume_simulation(reference, sinks=sinks, overrides=overrides)
+    return await resume_simulation(reference, sinks=sinks, overrides=overrides, retry_faults=retry_errors)

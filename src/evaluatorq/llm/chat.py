@@ -18,6 +18,7 @@ from evaluatorq.llm.encode import decode_json, encode_json
 from evaluatorq.llm.endpoint import Endpoint, Sampling
 from evaluatorq.llm.errors import ApiError, api_call_error, clean_raw, read_api_error
 from evaluatorq.llm.exchange import Answer, Call
+from evaluatorq.llm.pricing import priced
 from evaluatorq.llm.reply import is_event_stream, read_events, read_reply
 from evaluatorq.llm.structured import read_answer
 from evaluatorq.model.usage import Usage
@@ -33,7 +34,7 @@ _MESSAGE_ROLE = re.compile(r"messages[.\[](\d+)\]?\.role")
 class Sender(Protocol):
     """Carries a request to its endpoint and back."""
 
-    async def send(self, call: Call) -> Answer:
+    async def send(self, call: Call, timeout_s: float | None = None) -> Answer:
         """The whole answer, or ``CallError`` for a failure of the network."""
         ...
 
@@ -50,6 +51,7 @@ class OpenAIChat:
         limiter: EndpointLimiter,
         abilities: Abilities | None = None,
         sampling: Sampling | None = None,
+        timeout_s: float | None = None,
     ) -> None:
         self.name = name
         self.endpoint = endpoint
@@ -57,6 +59,7 @@ class OpenAIChat:
         self.abilities = abilities or Abilities()
         self._sender = sender
         self._limiter = limiter
+        self._timeout_s = timeout_s
         self._heads: WeakKeyDictionary[ChatPrefix, Head] = WeakKeyDictionary()
         self._url = endpoint.chat_url
         self._headers = endpoint.request_headers()
@@ -86,7 +89,7 @@ class OpenAIChat:
             head = self._head(request.prefix, form)
             call = Call(self._url, self._headers, make_body(head, request), self._where)
             async with self._limiter.slot():
-                answer = await self._sender.send(call)
+                answer = await self._sender.send(call, self._timeout_s)
                 if 200 <= answer.status < 300:
                     reply = self._read(answer)
                     break
@@ -146,9 +149,12 @@ class OpenAIChat:
                 raise api_call_error(replace(error, status=status), self._where, body, self.endpoint.secrets)
             reply = read_reply(doc)
             if reply is not None:
-                return reply
+                return reply if reply.usage is None else replace(reply, usage=self._priced(reply.usage))
         usage = Usage.extract(doc) if isinstance(doc, dict) else None
         raise self._unreadable("malformed_response", "answered without a message", body, usage)
+
+    def _priced(self, usage: Usage) -> Usage:
+        return priced(usage, self.name, self.endpoint.base_url)
 
     def _unreadable(self, code: str, what: str, body: bytes, usage: Usage | None = None) -> CallError:
         raw = clean_raw(body, self.endpoint.secrets)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evaluatorq.llm.abilities import Abilities
 from evaluatorq.llm.chat import OpenAIChat
 from evaluatorq.llm.endpoint import Endpoint, Sampling, endpoint_from_environment
-from evaluatorq.llm.handles import room_for
+from evaluatorq.llm.handles import fitting
 from evaluatorq.pacing.limits import EndpointLimiter, LimiterOptions
 
 if TYPE_CHECKING:
@@ -17,20 +17,27 @@ if TYPE_CHECKING:
 
 
 class ModelPool:
-    """Hands out models that share connections, limits and lessons. ``notices`` are sentences for the user."""
+    """Hands out models that share connections, limits and lessons."""
 
     def __init__(self, wire: Wire, max_connections: int, limits: LimiterOptions | None = None) -> None:
         self.wire = wire
-        self.notices: list[str] = []
         self._wanted = max_connections
         self._limits = limits
         self._limiters: dict[str, EndpointLimiter] = {}
         self._abilities: dict[tuple[str, str], Abilities] = {}
 
-    def model(self, name: str, endpoint: Endpoint | None = None, sampling: Sampling | None = None) -> OpenAIChat:
+    def model(
+        self,
+        name: str,
+        endpoint: Endpoint | None = None,
+        sampling: Sampling | None = None,
+        *,
+        timeout_s: float | None = None,
+    ) -> OpenAIChat:
         """The model ``name`` at ``endpoint``, by default the one that the environment names now.
 
-        Raises ``MissingLLMCredentialsError`` when that needs a key and none is set.
+        ``timeout_s`` is for each request, by default the pool's. Raises ``MissingLLMCredentialsError`` when the
+        endpoint needs a key and none is set.
         """
         endpoint = endpoint or endpoint_from_environment()
         return OpenAIChat(
@@ -40,6 +47,7 @@ class ModelPool:
             limiter=self.limiter(endpoint.base_url),
             abilities=self._abilities.setdefault((endpoint.base_url, name), Abilities()),
             sampling=sampling,
+            timeout_s=timeout_s,
         )
 
     def limiter(self, base_url: str) -> EndpointLimiter:
@@ -64,11 +72,9 @@ class ModelPool:
     def _share_file_handles(self) -> None:
         """Each endpoint keeps connections of its own open, so they share what the process may hold."""
         endpoints = len(self._limiters)
-        room, notice = room_for(self._wanted * endpoints)
-        if notice is not None:
-            self.notices[:] = [notice]
-            for limiter in self._limiters.values():
-                limiter.lower_cap(room // endpoints)
+        room = fitting(self._wanted * endpoints)
+        for limiter in self._limiters.values():
+            limiter.lower_cap(room // endpoints)
 
 
 @asynccontextmanager

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 RESERVE = 64
 """Handles kept for journals, pipes, name resolution and the like."""
+
+
+_log = logging.getLogger(__name__)
+
+
+def fitting(connections: int) -> int:
+    """How many of ``connections`` fit; a warning in the log where that is fewer."""
+    room, notice = room_for(connections)
+    if notice is not None:
+        _log.warning(notice)
+    return room
 
 
 def room_for(connections: int) -> tuple[int, str | None]:

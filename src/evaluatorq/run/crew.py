@@ -101,7 +101,7 @@ def seat_participants(crew: Crew, plan: RunPlan, row: int, world: Callable[[], E
     environment = _made("environment", world)
     recorder = Recorder(environment) if environment is not None else None
     seed = conversation_seed(plan, row)
-    seat = Seat(plan.datapoints[row], plan.thread_id(row), seed, plan.limits.max_turns, recorder)
+    seat = Seat(plan.datapoints[row], plan.thread_id(row), seed, plan.limits.max_turns, recorder, crew.target_timeout_s)
     target = _made("target", lambda: crew.target(seat))
     user = _made("user_simulator", lambda: crew.user(seat))
     judge = _made("judge", lambda: crew.judge(seat))

@@ -155,17 +155,17 @@ class Engine:
             await anyio.to_thread.run_sync(self._finish, outcome, duration_s, analysis)
         except BaseExceptionGroup as group:
             error = first_of(group)
-            status.stopped(error)
+            status.failed(error)
             raise error from None
         except BaseException as error:
-            status.stopped(error)
+            status.failed(error)
             raise
         finally:
             if journal is not None:
                 journal.close()
             self._spool.close()
         if outcome.interrupted:
-            status.stopped(None)
+            status.stopped(outcome.stopped_by)
         else:
             status.completed(outcome)
         return outcome

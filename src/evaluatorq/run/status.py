@@ -65,11 +65,18 @@ class RunStatus:
             summary_version=1,
         )
 
-    def stopped(self, error: BaseException | None) -> None:
-        """The run ended early: by a fault, or because somebody or its own time limit stopped it."""
-        failed = isinstance(error, Exception)
+    def failed(self, error: BaseException) -> None:
+        """The run ended by a fault, or because somebody interrupted it."""
         with suppress(StoreError):
-            self._write("error" if failed else "cancelled", error=str(error) if failed else None)
+            if isinstance(error, Exception):
+                self._write("error", error=str(error))
+            else:
+                self._write("cancelled")
+
+    def stopped(self, reason: str | None) -> None:
+        """The run stopped itself: its time or budget was up, or an endpoint's quota."""
+        with suppress(StoreError):
+            self._write("cancelled", error=f"stopped by {reason}")
 
     def _write(self, status: Status, **more: object) -> None:
         if self._runs_dir is None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 import anyio
 
-from evaluatorq.errors import ConfigError, SimulationDroppedError
+from evaluatorq.errors import ConfigError, RunNotFound, SimulationDroppedError
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan, SimulationRun
+from evaluatorq.pacing.budget import Budget
 from evaluatorq.ports import Sink
 from evaluatorq.run.clock import SystemClock
 from evaluatorq.run.crew import try_worlds
@@ -24,7 +26,7 @@ from evaluatorq.simulation.recording import must_be_given_again
 from evaluatorq.store.atomic import replace_file
 from evaluatorq.store.journal import JournalReader
 from evaluatorq.store.paths import sanitise_run_name
-from evaluatorq.store.runs import find_journal
+from evaluatorq.store.runs import find_journal, find_run
 
 
 class SimulationResults(list[SimulationResult]):
@@ -93,20 +95,38 @@ async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = ()
 
 
 async def resume_simulation(
-    reference: str, *, sinks: Sequence[Sink] = (), overrides: Mapping[str, object] | None = None, keep: bool = False
+    reference: str,
+    *,
+    sinks: Sequence[Sink] = (),
+    overrides: Mapping[str, object] | None = None,
+    keep: bool = False,
+    retry_faults: bool = False,
 ) -> RunOutcome:
     """Goes on with an unfinished run: only what is missing is asked. ``overrides`` replace options of the first start.
 
-    A run whose agent was an object of an earlier process needs ``overrides={"target": ...}``.
+    A run whose agent was an object of an earlier process needs ``overrides={"target": ...}``. ``retry_faults`` also
+    begins those conversations again that ended by a fault of the simulated user, the judge, the environment or the
+    infrastructure; a complete run's file is then replaced.
     """
     folder = find_journal(reference)
     plan = JournalReader(folder).plan
     config = resumed_config(plan, overrides or {})
     async with assembled(config) as assembly:
         await try_worlds(plan, assembly.crew)
-        outcome = await resume_plan(folder, assembly.crew, run_options(config, plan, keep=keep), sinks)
+        options = replace(
+            run_options(config, plan, keep=keep), retry_faults=retry_faults, replaces=saved_as(plan.run_id)
+        )
+        outcome = await resume_plan(folder, assembly.crew, options, sinks)
     write_results(outcome, config.results)
     return outcome
+
+
+def saved_as(run_id: str) -> Path | None:
+    """The run file of a run that is complete already."""
+    try:
+        return find_run(run_id)
+    except RunNotFound:
+        return None
 
 
 def resumed_config(plan: RunPlan, overrides: Mapping[str, object]) -> SimulationConfig:
@@ -134,6 +154,7 @@ def run_options(config: SimulationConfig, plan: RunPlan, *, keep: bool) -> RunOp
         journal=config.journal,
         keep=keep,
         run_timeout_s=config.run_timeout_s,
+        budget=Budget(config.max_total_tokens, config.max_cost),
         report_path=report_file(config.report_path, plan),
     )
 

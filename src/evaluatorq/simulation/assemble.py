@@ -23,6 +23,7 @@ from evaluatorq.model.runs import (
     RunPlan,
     TargetKind,
 )
+from evaluatorq.pacing.limits import LimiterOptions
 from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.ports import Closeable, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
 from evaluatorq.roles.checks import check_judge
@@ -136,8 +137,10 @@ async def assembled(config: SimulationConfig, at_once: int = 0) -> AsyncIterator
         async with _closing_target(_assembly(config, NoModels())) as assembly:
             yield assembly
         return
+    limits = LimiterOptions(config.requests_per_minute, config.tokens_per_minute)
+    at_once = max(at_once, _at_once(config))
     async with (
-        opened_models(config.llm_config, max(at_once, _at_once(config)), config.generation_client) as models,
+        opened_models(config.llm_config, at_once, config.generation_client, limits=limits) as models,
         _closing_target(_assembly(config, models)) as assembly,
     ):
         yield assembly
@@ -196,7 +199,9 @@ def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, Targ
         from evaluatorq.targets.openai import openai_target  # noqa: PLC0415  only where a model is the agent
 
         facts = TargetFacts("openai_model", config.openai_model, "OpenAITarget", config.openai_model)
-        return facts, openai_target(models.theirs(config.openai_model, effort=config.target_reasoning_effort))
+        limit_s = config.target_agent_timeout_ms / 1000
+        model = models.theirs(config.openai_model, effort=config.target_reasoning_effort, timeout_s=limit_s)
+        return facts, openai_target(model, manages_own_timeout=True)
     resolved = resolve_target(_agent(config), parallelism=config.datapoint_parallelism)
     facts = TargetFacts(resolved.kind, resolved.name, resolved.type, resolved.model, resolved.metered)
     return facts, resolved.factory

@@ -152,6 +152,18 @@ class SimulationConfig(Strict):
     llm_parallelism: Annotated[Parallelism | None, Flag("Limits", metavar="N")] = Field(
         None, description="Requests to models at once; -1 or nothing for as many as there are conversations."
     )
+    requests_per_minute: Annotated[float | None, Flag("Limits", metavar="N")] = Field(
+        None, gt=0, description="Requests that one endpoint gets in a minute."
+    )
+    tokens_per_minute: Annotated[float | None, Flag("Limits", metavar="N")] = Field(
+        None, gt=0, description="Tokens that one endpoint may be asked for in a minute."
+    )
+    max_total_tokens: Annotated[int | None, Flag("Limits", metavar="N")] = Field(
+        None, gt=0, description="Tokens of the whole run past which nothing new begins; resume with more."
+    )
+    max_cost: Annotated[float | None, Flag("Limits", metavar="USD")] = Field(
+        None, gt=0, description="US dollars of the whole run past which nothing new begins; resume with more."
+    )
     per_simulation_timeout_s: Annotated[float | None, Flag("Limits", metavar="S")] = Field(
         None, gt=0, description="Seconds that one conversation may take."
     )
@@ -346,6 +358,10 @@ class SimulationOptions(TypedDict, total=False):
     datapoint_parallelism: int | None
     parallelism: int | None
     llm_parallelism: int | None
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+    max_total_tokens: int | None
+    max_cost: float | None
     per_simulation_timeout_s: float | None
     run_timeout_s: float | None
     run_name: str | None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard
 from evaluatorq.errors import ConfigError, WrongKind
 from evaluatorq.llm.endpoint import Sampling
 from evaluatorq.model.calls import DEFAULT_MODEL, DEFAULT_SMART_MODEL
+from evaluatorq.pacing.limits import LimiterOptions
 from evaluatorq.ports import ChatModel
 from evaluatorq.simulation.calling import sampling_of, timeout_of
 from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
@@ -56,8 +57,8 @@ class Models(Protocol):
         """A model of the simulation's side; ``max_tokens`` caps its answers where the options do not do so lower."""
         ...
 
-    def theirs(self, name: str, *, effort: str | None = None) -> ChatModel:
-        """A model that is the agent; ``effort`` is how much it is to reason."""
+    def theirs(self, name: str, *, effort: str | None = None, timeout_s: float | None = None) -> ChatModel:
+        """A model that is the agent; ``effort`` is how much it is to reason, ``timeout_s`` is for one answer."""
         ...
 
 
@@ -69,14 +70,16 @@ class NoModels:
         del max_tokens
         return self.theirs(name)
 
-    def theirs(self, name: str, *, effort: str | None = None) -> ChatModel:
+    def theirs(self, name: str, *, effort: str | None = None, timeout_s: float | None = None) -> ChatModel:
         """Refuses."""
-        del effort
+        del effort, timeout_s
         raise ConfigError(f"no model is to be asked in this run, yet {name!r} was")
 
 
 @asynccontextmanager
-async def opened_models(calls: LLMCallConfig | None, at_once: int, client: object = None) -> AsyncIterator[Models]:
+async def opened_models(
+    calls: LLMCallConfig | None, at_once: int, client: object = None, *, limits: LimiterOptions | None = None
+) -> AsyncIterator[Models]:
     """The models of one run, ``at_once`` requests under way at most; connections are closed at the end.
 
     Raises ``MissingLLMCredentialsError`` where the endpoint needs a key and none is set.
@@ -92,7 +95,7 @@ async def opened_models(calls: LLMCallConfig | None, at_once: int, client: objec
         ours: Endpoint | None = Endpoint(calls.base_url, given.api_key if given else os.environ.get(API_KEY_VARIABLE))
     else:
         ours = given
-    async with open_models(at_once, timeout_of(calls)) as pool:
+    async with open_models(at_once, timeout_of(calls), limits=limits) as pool:
         yield _Pooled(pool, calls, ours, own)
 
 
@@ -110,8 +113,8 @@ class _Pooled:
             return self._own
         return self._pool.model(name, self._ours, sampling_of(self._calls, max_tokens))
 
-    def theirs(self, name: str, *, effort: str | None = None) -> ChatModel:
-        return self._pool.model(name, sampling=Sampling(reasoning_effort=effort))
+    def theirs(self, name: str, *, effort: str | None = None, timeout_s: float | None = None) -> ChatModel:
+        return self._pool.model(name, sampling=Sampling(reasoning_effort=effort), timeout_s=timeout_s)
 
 
 def _is_model(client: object) -> TypeGuard[ChatModel]:

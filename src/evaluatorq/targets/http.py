@@ -107,7 +107,7 @@ class HttpTargets:
     def __call__(self, seat: Seat) -> HttpTarget:
         """The target of one conversation."""
         tools = () if seat.environment is None else seat.environment.tools
-        return HttpTarget(self.spec, self._endpoint, self._wire, tools)
+        return HttpTarget(self.spec, self._endpoint, self._wire, tools, self.spec.timeout_s or seat.answer_s)
 
     async def aclose(self) -> None:
         """Closes the connections; the next conversation opens new ones."""
@@ -141,16 +141,24 @@ def _path(text: str | None) -> JsonPath | None:
 
 
 class HttpTarget:
-    """One conversation with an endpoint."""
+    """One conversation with an endpoint. Its time runs from when a request is sent, not while it waits for its turn."""
+
+    manages_own_timeout = True
 
     def __init__(
-        self, spec: HttpTargetSpec, endpoint: _Endpoint, wire: SharedWire, tools: Sequence[ToolSpec] = ()
+        self,
+        spec: HttpTargetSpec,
+        endpoint: _Endpoint,
+        wire: SharedWire,
+        tools: Sequence[ToolSpec] = (),
+        timeout_s: float | None = None,
     ) -> None:
         self.stateful = spec.remembers
         self._spec = spec
         self._endpoint = endpoint
         self._wire = wire
         self._tools = tools
+        self._timeout_s = timeout_s
         self._session_id = None if spec.session_id else uuid4().hex
 
     async def respond(self, messages: Sequence[Message], *, thread_id: str) -> TargetReply:
@@ -163,7 +171,7 @@ class HttpTarget:
             only_last=self._spec.history == "last",
         )
         try:
-            answer = await self._wire.send(self._request(values))
+            answer = await self._wire.send(self._request(values), self._timeout_s)
             return reply_of(self._read(answer), messages)
         except CallError as error:
             raise _without(error, self._endpoint.secrets) from error

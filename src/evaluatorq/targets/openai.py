@@ -16,11 +16,15 @@ START_SIGNAL = "(The conversation begins. Speak first.)"
 
 
 class OpenAITarget:
-    """A ``Target`` without memory of its own. It shows every tool call it makes."""
+    """A ``Target`` without memory of its own. It shows every tool call it makes.
+
+    ``manages_own_timeout`` says that the model limits its answers' time itself.
+    """
 
     stateful = False
 
-    def __init__(self, model: ChatModel, prefix: ChatPrefix) -> None:
+    def __init__(self, model: ChatModel, prefix: ChatPrefix, *, manages_own_timeout: bool = False) -> None:
+        self.manages_own_timeout = manages_own_timeout
         self._model = model
         self._prefix = prefix
         self._cache = LineCache()
@@ -42,12 +46,15 @@ class OpenAITarget:
         )
 
 
-def openai_target(model: ChatModel, *, system_prompt: str | None = None) -> TargetFactory:
+def openai_target(
+    model: ChatModel, *, system_prompt: str | None = None, manages_own_timeout: bool = False
+) -> TargetFactory:
     """Makes one ``OpenAITarget`` per conversation, with the tools of its environment."""
 
     def make(seat: Seat) -> OpenAITarget:
         tools = seat.environment.tools if seat.environment is not None else ()
-        return OpenAITarget(model, ChatPrefix(system=system_prompt or "", tools=tools))
+        prefix = ChatPrefix(system=system_prompt or "", tools=tools)
+        return OpenAITarget(model, prefix, manages_own_timeout=manages_own_timeout)
 
     return make
 
