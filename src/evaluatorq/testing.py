@@ -35,10 +35,12 @@ from evaluatorq.records.result import result_of
 from evaluatorq.run.clock import Clock
 from evaluatorq.run.crew import Crew, seat_participants, snapshot_of, tools_of
 from evaluatorq.run.driver import Driver, Setting
+from evaluatorq.store import trace_conformance
 
 T = TypeVar("T")
 QUICK = RetryPolicy(attempts=3, base_s=0.0, cap_s=0.0)
 """Retries without waiting."""
+check_trace_store = trace_conformance.check_trace_store
 
 UserLine = str | UserReply | CallError
 TargetLine = str | TargetReply | Message | Exception

@@ -389,6 +389,11 @@ class Trace(Part):
     snapshots: dict[str, Hash] | None = None
     states: dict[str, JsonValue] | None = None
 
+    @property
+    def at(self) -> datetime:
+        """When the conversation began; of one that never did, when its run was made."""
+        return self.run.created_at if self.started is None else self.started.at
+
     def document(self) -> dict[str, JsonValue]:
         """The trace as JSON, without what is absent."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
