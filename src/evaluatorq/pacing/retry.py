@@ -7,15 +7,17 @@ from 0 to ``base * 2**n`` (M. Brooker, "Exponential Backoff And Jitter", 2015).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
 import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from evaluatorq.errors import CallError
 
+T = TypeVar("T")
 MOST_REASKS = 8
 
 FailedAttempt = Callable[[CallError, int, float], None]
@@ -52,40 +54,74 @@ class RetryPolicy:
         longest: float = min(self.cap_s, self.base_s * 2.0 ** (unlucky - 1))
         return asked + chance * longest
 
-    def retrying(self, random: Random, on_failure: FailedAttempt) -> AsyncRetrying:
-        """A controller that carries this policy out; one may serve many calls, one after the other."""
-        tally = _Tally(self, random)
+    def retrying(self, random: Random, on_failure: FailedAttempt) -> Retrying:
+        """What makes calls as this policy says; one may serve many calls, one after the other."""
+        return Retrying(self, random, on_failure)
+
+
+class Retrying:
+    """Makes calls as a policy says. ``attempts`` is how many the last one took.
+
+    The first attempt is made without tenacity: nearly every call ends there, and a controller costs as much as all
+    else that is done for a call. One that fails goes to a controller, which counts it as its own first.
+    """
+
+    def __init__(self, policy: RetryPolicy, random: Random, on_failure: FailedAttempt) -> None:
+        self.attempts = 0
+        self._policy = policy
+        self._random = random
+        self._on_failure = on_failure
+
+    async def __call__(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The first answer, or the last ``CallError``."""
+        self.attempts = 1
+        failed: CallError | None
+        try:
+            return await ask()
+        except CallError as error:
+            failed = error
+
+        async def again() -> T:
+            nonlocal failed
+            if failed is not None:
+                first, failed = failed, None
+                raise first
+            self.attempts += 1
+            return await ask()
+
+        return await self._controller()(again)
+
+    def _controller(self) -> AsyncRetrying:
+        tally = _Tally(self._policy, self._random)
         return AsyncRetrying(
             sleep=anyio.sleep,
             stop=tally.stop,
             wait=tally.wait,
             retry=retry_if_exception(lambda error: isinstance(error, CallError)),
-            before_sleep=lambda state: on_failure(_error(state), state.attempt_number, tally.pause),
+            before_sleep=lambda state: self._on_failure(_error(state), state.attempt_number, tally.pause or 0.0),
             reraise=True,
         )
 
 
 class _Tally:
-    """Counts the failures of one call by kind; starts again with each call's first attempt."""
+    """Counts the failures of one call by kind. tenacity asks how long to wait first, and only then whether to stop."""
 
     def __init__(self, policy: RetryPolicy, random: Random) -> None:
         self.policy = policy
         self.random = random
         self.unlucky = self.reasked = 0
-        self.pause = 0.0
+        self.pause: float | None = None
 
-    def stop(self, state: RetryCallState) -> bool:
-        if state.attempt_number == 1:
-            self.unlucky = self.reasked = 0
+    def wait(self, state: RetryCallState) -> float:
         error = _error(state)
         self.reasked += error.reask
         self.unlucky += not error.reask
-        pause = self.policy.delay(error, unlucky=self.unlucky, reasked=self.reasked, chance=self.random.random())
-        self.pause = pause or 0.0
-        return pause is None
+        chance = self.random.random()
+        self.pause = self.policy.delay(error, unlucky=self.unlucky, reasked=self.reasked, chance=chance)
+        return self.pause or 0.0
 
-    def wait(self, _state: RetryCallState) -> float:
-        return self.pause
+    def stop(self, _state: RetryCallState) -> bool:
+        return self.pause is None
 
 
 def _error(state: RetryCallState) -> CallError:
