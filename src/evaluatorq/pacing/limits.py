@@ -64,7 +64,7 @@ class EndpointLimiter:
         self._waiters: deque[anyio.Event] = deque()
         self._burst = 0
         self._refused_share = 0.0
-        self._paused_until = float("-inf")
+        self._asked_until = self._paused_until = float("-inf")
         self._request_gap = 60.0 / options.requests_per_minute if options.requests_per_minute else 0.0
         self._request_due = float("-inf")
         self._token_gap = 60.0 / options.tokens_per_minute if options.tokens_per_minute else 0.0
@@ -165,6 +165,8 @@ class EndpointLimiter:
             self._limit = min(self._cap, self._limit + self._cap * _GAIN / self._limit)
 
     def _refused(self, burst: int, retry_after: float | None) -> None:
+        if retry_after:
+            self._asked_until = max(self._asked_until, self._clock() + retry_after)
         if burst == self._burst:
             self._refused_share += self._weight() * (1.0 - self._refused_share)
             if self._refused_share < OVERLOADED:
@@ -172,9 +174,8 @@ class EndpointLimiter:
             self._burst += 1
             self._refused_share = 0.0
             self._limit = max(1.0, self._limit / 2)
-        if retry_after:
-            self._paused_until = max(self._paused_until, self._clock() + retry_after)
-            self._held = True
+        self._paused_until = max(self._paused_until, self._asked_until)
+        self._held = True
 
     def _weight(self) -> float:
         """The weight of one answer: recent means the last 16 to 64 answers, more the more are under way."""
