@@ -8,10 +8,11 @@ verdict that holds arrives, because "I saw it but cannot show it" is not "it did
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from evaluatorq.conversation.checks import occurrence
 from evaluatorq.conversation.quotes import find_quote
+from evaluatorq.conversation.replacing import replace
 from evaluatorq.model.cases import Check, Criterion, Scenario, criterion_id_for
 from evaluatorq.model.judgments import CriterionVerdict
 from evaluatorq.model.messages import Message
@@ -19,7 +20,7 @@ from evaluatorq.model.messages import Message
 QUOTE_REFUSED = "the quote is not in a message of the party the criterion is about"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """One criterion's standing."""
 
@@ -32,7 +33,7 @@ class Entry:
     refused: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ledger:
     """The entries of a scenario's criteria in order, and of its goal where a check decides it."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pydantic import JsonValue
 
 from evaluatorq.conversation.facts import Facts, TurnEvent, begin_turn, notice
 from evaluatorq.conversation.ledger import Ledger, fold_verdicts, observe
+from evaluatorq.conversation.replacing import replace
 from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, ChangeWorld, Request, RunTools, Stop
 from evaluatorq.errors import ProtocolError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
@@ -52,7 +53,7 @@ class Phase(StrEnum):
     OVER = "over"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Turn:
     """One begun turn: what it cost, its verdict, or why it has none."""
 
@@ -62,7 +63,7 @@ class Turn:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Environment:
     """What is known of the world behind the tools."""
 
@@ -72,7 +73,7 @@ class Environment:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Conversation:
     """Everything known about one conversation; a fold of its events."""
 
@@ -167,9 +168,9 @@ def _outside_change(state: Conversation) -> ChangeWorld | None:
     return ChangeWorld(state.outside_at, planned[state.outside_at])
 
 
-def request_digest(state: Conversation) -> str:
+def request_digest(state: Conversation, request: Request | None = None) -> str:
     """A digest of the present request: what is asked, of whom, over which transcript."""
-    request = next_request(state)
+    request = request or next_request(state)
     parts = [type(request).__name__, state.chain]
     if isinstance(request, AskJudge):
         parts += [*request.open_criteria, str(request.final)]

@@ -82,9 +82,12 @@ class Usage(BaseModel):
             if other == 0:
                 return self
             return NotImplemented
-        values: dict[str, int | float | None] = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        if self is NO_USAGE or other is NO_USAGE:
+            return other if self is NO_USAGE else self
+        ours, theirs = self.__dict__, other.__dict__
+        values: dict[str, int | float | None] = {name: ours[name] + theirs[name] for name in _COUNTS}
         for name in _COSTS:
-            a, b = getattr(self, name), getattr(other, name)
+            a, b = ours[name], theirs[name]
             values[name] = b if a is None else a if b is None else a + b
         return NO_USAGE.model_copy(update=values)
 

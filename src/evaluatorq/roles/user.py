@@ -33,8 +33,9 @@ class UserRole:
         self._transcript = LineCache(heard_by_user)
         self._scripted = frozenset(line for line in scenario.script or () if line is not None)
         self._may_repeat = scenario.conversation_strategy == "repetitive"
-        told = distinctive_values((self._prefix.system,))
-        self._untold = distinctive_values((scenario.ground_truth or "",)) - told
+        self._untold = distinctive_values((scenario.ground_truth or "",))
+        if self._untold:
+            self._untold -= distinctive_values((self._prefix.system,))
         self._asking = Asking()
 
     async def speak(self, messages: Sequence[Message]) -> UserReply:

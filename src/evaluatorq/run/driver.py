@@ -158,7 +158,7 @@ class Driver:
             usage=reply.usage,
             usage_known=reply.usage is not None,
             latency_ms=self._latency(),
-            digest=request_digest(self.state),
+            digest=request_digest(self.state, request),
         )
 
     async def _ask_target(self, request: AskTarget) -> Event:
@@ -196,7 +196,7 @@ class Driver:
             state=state if changed else None,
             state_changed=changed,
             latency_ms=self._latency(),
-            digest=request_digest(self.state),
+            digest=request_digest(self.state, request),
         )
 
     async def _change_world(self, request: ChangeWorld) -> Event:
@@ -249,7 +249,7 @@ class Driver:
             state=state if changed else None,
             state_changed=changed,
             latency_ms=self._latency(),
-            digest=request_digest(self.state),
+            digest=request_digest(self.state, request),
         )
 
     async def _ask_judge(self, request: AskJudge) -> Event:
@@ -270,7 +270,7 @@ class Driver:
             usage=reply.usage,
             usage_known=reply.usage is not None,
             latency_ms=self._latency(),
-            digest=request_digest(self.state),
+            digest=request_digest(self.state, request),
         )
 
     # ---------------------------------------------------------------- calling, failing, ending
@@ -294,9 +294,8 @@ class Driver:
         try:
             return await retrying(once)
         except CallError as error:
-            attempt = retrying.statistics.get("attempt_number", 1)
             self._halted = self._brake.stops_for(error, error.component or component)
-            return self._failure(error, attempt=int(attempt), pause=None)
+            return self._failure(error, attempt=retrying.attempts, pause=None)
 
     def _attempt_failed(self, error: CallError, attempt: int, pause: float) -> None:
         self._commit(self._failure(error, attempt=attempt, pause=pause))

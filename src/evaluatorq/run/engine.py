@@ -6,7 +6,7 @@ the run early (Ctrl-C, a kill, a full disk, the run's own time limit) leaves a j
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,10 +22,11 @@ from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import NO_ANALYSIS, Analysis, RunPlan
 from evaluatorq.pacing.budget import NO_LIMIT, Budget
 from evaluatorq.ports import Attendant, Briefed, Sink
-from evaluatorq.records.result import result_of
+from evaluatorq.records.result import result_of, with_scores
 from evaluatorq.records.run import run_header
 from evaluatorq.run.brake import Brake
 from evaluatorq.run.clock import Clock, SystemClock
+from evaluatorq.run.collector import patient_collector
 from evaluatorq.run.crew import (
     Crew,
     Participants,
@@ -149,7 +150,8 @@ class Engine:
         outcome.journal = self.folder if journal is not None else None
         try:
             status.begin()
-            await self._run_workers(status)
+            with patient_collector():
+                await self._run_workers(status)
             duration_s = recovery.active_s + self.clock.seconds() - started
             analysis = await self._analysis()
             await anyio.to_thread.run_sync(self._finish, outcome, duration_s, analysis)
@@ -230,10 +232,10 @@ class Engine:
             recovered.state, thread_id=self.plan.thread_id(row), row=row, scores=recovered.scores.values()
         )
         missing = [evaluator for evaluator in self.crew.evaluators if evaluator.name not in recovered.scores]
-        for scored in await score(missing, result, self.clock):
+        for scored in await score(missing, result.model_copy(), self.clock):
             self._commit(row, scored)
             recovered.scores[scored.evaluator] = scored
-        result = self._put_away(row, recovered)
+        self._put_away(row, result, recovered.scores.values())
         for attendant in self._attendants:
             await attendant.closed(result)
 
@@ -334,17 +336,17 @@ class Engine:
     def restore(self, row: int, recovered: Recovered) -> None:
         """Puts away a conversation that an earlier process finished."""
         self._brake.spend(recovered.state.usage)
-        self._put_away(row, recovered)
+        result = result_of(recovered.state, thread_id=self.plan.thread_id(row), row=row)
+        self._put_away(row, result, recovered.scores.values())
 
     def _retries(self, state: Conversation) -> bool:
         """The conversation ended by a fault that was not the agent's, and such are to be run again."""
         ended = state.ended
         return self.options.retry_faults and ended is not None and ended.failed_component in NOT_THE_AGENTS
 
-    def _put_away(self, row: int, recovered: Recovered) -> SimulationResult:
+    def _put_away(self, row: int, result: SimulationResult, scores: Iterable[Scored]) -> None:
         order = {evaluator.name: i for i, evaluator in enumerate(self.crew.evaluators)}
-        scores: list[Scored] = sorted(recovered.scores.values(), key=lambda s: order.get(s.evaluator, len(order)))
-        result = result_of(recovered.state, thread_id=self.plan.thread_id(row), row=row, scores=scores)
+        with_scores(result, sorted(scores, key=lambda scored: order.get(scored.evaluator, len(order))))
         if self.plan.evaluation_name is not None:
             result.metadata["evaluation_name"] = self.plan.evaluation_name
         if "user_simulator" in self.plan.models:
@@ -358,4 +360,3 @@ class Engine:
             self._dropped[row] = Dropped(row, result.failed_component, code, result.reason)
         for sink in self._sinks:
             sink.finished(result)
-        return result

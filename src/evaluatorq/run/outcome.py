@@ -42,8 +42,8 @@ class RunOutcome:
     journal: Path | None = None
     interrupted: bool = False
     stopped_by: str | None = None
-    header: SimulationRun | None = None
-    results: list[SimulationResult] = field(default_factory=list)
+    header: SimulationRun | None = field(default=None, repr=False)
+    results: list[SimulationResult] = field(default_factory=list, repr=False)
 
     @property
     def errored(self) -> list[Dropped]:
