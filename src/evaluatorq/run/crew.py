@@ -91,8 +91,9 @@ async def _given_back(participant: object) -> None:
 
 
 def conversation_seed(plan: RunPlan, row: int) -> int:
-    """A seed of its own for each conversation, the same whatever runs beside it."""
-    digest = hashlib.blake2b(f"{plan.seed}/{row}/{plan.datapoints[row].id}".encode(), digest_size=8)
+    """A seed of its own for each sample of each datapoint, the same whatever runs beside it."""
+    datapoint = plan.datapoints[row]
+    digest = hashlib.blake2b(f"{plan.seed}/{datapoint.id}/{datapoint.sample or 0}".encode(), digest_size=8)
     return int.from_bytes(digest.digest())
 
 

@@ -45,6 +45,7 @@ from evaluatorq.store.cases import (
     load_personas,
     load_scenarios,
     product,
+    repeated,
     select,
 )
 from evaluatorq.targets.resolve import import_attribute, resolve_target
@@ -77,7 +78,8 @@ def cases_of(config: SimulationConfig) -> Cases:
         cases = Cases(tuple(load_datapoints(config.input)))
     else:
         cases = Cases(tuple(product(_personas(config), _scenarios(config))))
-    return cases if config.only is None else replace(cases, datapoints=tuple(select(cases.datapoints, config.only)))
+    datapoints = cases.datapoints if config.only is None else select(cases.datapoints, config.only)
+    return replace(cases, datapoints=tuple(repeated(datapoints, config.samples)))
 
 
 def _personas(config: SimulationConfig) -> list[Persona]:

@@ -74,6 +74,10 @@ class SimulationConfig(Strict):
         None, description="The datapoints of a saved run: its id, name, file, or 'latest'."
     )
 
+    samples: Annotated[int | None, Flag("Cases", metavar="K")] = Field(
+        None, ge=1, description="Conversations for each datapoint; 1, or what the replayed run had."
+    )
+
     target: Annotated[object, Flag("Target", metavar="TARGET")] = Field(
         None,
         description="The agent: 'module:attribute', a URL, 'command:...', 'demo', 'demo:flawed'; in Python any object.",
@@ -329,6 +333,7 @@ class SimulationOptions(TypedDict, total=False):
     input: str | PathLike[str] | None
     datapoints: Sequence[SimulationDatapoint] | None
     previous_run: str | None
+    samples: int | None
     target: object
     openai_model: str | None
     vercel_url: str | None

@@ -15,7 +15,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from evaluatorq.errors import ReplayError
 from evaluatorq.model.cases import Persona, SimulationDatapoint
 from evaluatorq.model.runs import REPLAY_VERSION
-from evaluatorq.store.runs import find_run
+from evaluatorq.store.runs import find_run, head_of, texts_of
 
 _DATAPOINTS: TypeAdapter[list[SimulationDatapoint]] = TypeAdapter(list[SimulationDatapoint])
 _TRAITS = ("patience", "assertiveness", "politeness", "technical_level")
@@ -61,8 +61,11 @@ def load_simulation_replay(reference: str, runs_dir: Path | None = None) -> Simu
 
 
 def _read(path: Path) -> dict[str, JsonValue]:
+    """The file's own fields and its datapoints; results are skipped, which may be many."""
     try:
-        value: JsonValue = json.loads(path.read_bytes())
+        value = head_of(path)
+        if isinstance(value, dict) and value.get("datapoints") == []:
+            value["datapoints"] = [json.loads(text) for text in texts_of(path, "datapoints")]
     except OSError as error:
         raise ReplayError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:

@@ -30,7 +30,7 @@ from evaluatorq.store.case_rules import (
 from evaluatorq.store.datapoint_rows import export_datapoints_to_jsonl, read_row
 from evaluatorq.store.documents import find_files, read_documents
 from evaluatorq.store.located import Document, Keys
-from evaluatorq.store.selection import product, select
+from evaluatorq.store.selection import product, repeated, select
 
 Kind = Literal["personas", "scenarios", "datapoints"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -305,5 +305,5 @@ def _dotted(keys: Keys) -> str:
 __all__ = [
     "Cases", "Kind", "ValidationReport", "bundled", "check_datapoints", "check_files", "export_datapoints_to_jsonl",
     "load_datapoints", "load_datapoints_from_jsonl", "load_personas", "load_scenarios", "product", "read_cases",
-    "select", "validate_paths",
+    "repeated", "select", "validate_paths",
 ]  # fmt: skip

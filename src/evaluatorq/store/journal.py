@@ -153,7 +153,7 @@ class JournalReader:
             raise ReplayError(f"there is no journal in {self.folder}")
         with parts[0].open("rb") as file:
             line = file.readline()
-        head = _object(line)
+        head = _object(line) if line.endswith(b"\n") else None
         if head is None or head.get("kind") != "plan":
             raise ReplayError(f"{parts[0]}:1: the journal does not begin with a plan; the run never started")
         _check_version(head, parts[0])

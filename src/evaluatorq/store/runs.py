@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -21,6 +23,7 @@ from evaluatorq.store.paths import get_sim_runs_dir, journals_dir, sanitise_run_
 
 _RESULTS = '\n  "results": []'
 _LEAST_PREFIX = 8
+_STAMP = re.compile(r"_\d{8}-\d{6}(_\d{3})?$")
 
 
 # ---------------------------------------------------------------- writing
@@ -92,7 +95,7 @@ def read_header(path: Path) -> SimulationRun:
 def iter_results(path: Path) -> Iterator[SimulationResult]:
     """The results of a saved run one at a time; memory holds one of them when the file is written by us."""
     yielded = False
-    for text in _texts_of(path, "results"):
+    for text in texts_of(path, "results"):
         yielded = True
         yield SimulationResult.model_validate_json(text)
     if not yielded:
@@ -102,14 +105,14 @@ def iter_results(path: Path) -> Iterator[SimulationResult]:
 def iter_datapoints(path: Path) -> Iterator[SimulationDatapoint]:
     """The cases of a saved run one at a time, nothing where the file does not hold them."""
     yielded = False
-    for text in _texts_of(path, "datapoints"):
+    for text in texts_of(path, "datapoints"):
         yielded = True
         yield SimulationDatapoint.model_validate_json(text)
     if not yielded:
         yield from read_run(path).datapoints or ()
 
 
-def _texts_of(path: Path, key: str) -> Iterator[str]:
+def texts_of(path: Path, key: str) -> Iterator[str]:
     """Cuts the items of a list out of an indented run file by its layout; yields nothing for any other layout."""
     with path.open(encoding="utf-8") as file:
         for line in file:
@@ -226,22 +229,31 @@ def _report_row(path: Path) -> RunListing | None:
 
 
 def _head(path: Path) -> dict[str, JsonValue]:
-    """The run's own fields without its results and datapoints, which are skipped by the file's layout."""
-    kept: list[str] = []
+    """The run's own fields; ``ReplayError`` for a file that is no run."""
     try:
-        with path.open(encoding="utf-8") as file:
-            for line in file:
-                if line.rstrip("\n") in ('  "results": [', '  "datapoints": ['):
-                    kept.append(line.rstrip("\n") + "]")
-                    end = next((later for later in file if later.startswith("  ]")), "")
-                    kept[-1] += end[3:]
-                else:
-                    kept.append(line)
-        value = json.loads("".join(kept))
+        value = head_of(path)
     except (OSError, ValueError) as error:
         raise ReplayError(f"{path} is not a simulation run") from error
     if not isinstance(value, dict) or "mode" not in value or "scorer_averages" not in value:
         raise ReplayError(f"{path} is not a simulation run")
+    return value
+
+
+def head_of(path: Path) -> JsonValue:
+    """What a JSON file holds, with the results and datapoints of a run file's layout skipped (their lists are empty).
+
+    ``ValueError`` for what is no JSON.
+    """
+    kept: list[str] = []
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.rstrip("\n") in ('  "results": [', '  "datapoints": ['):
+                kept.append(line.rstrip("\n") + "]")
+                end = next((later for later in file if later.startswith("  ]")), "")
+                kept[-1] += end[3:]
+            else:
+                kept.append(line)
+    value: JsonValue = json.loads("".join(kept))
     return value
 
 
@@ -270,7 +282,7 @@ def find_run(reference: str, runs_dir: Path | None = None) -> Path:
         found = look(wanted, folder)
         if found is not None:
             return found
-    raise RunNotFound(f"no saved run answers to {reference!r}; {_newest(folder)}")
+    raise RunNotFound(f"no saved run answers to {reference!r}; {_near(wanted, folder)}{_newest(folder)}")
 
 
 def find_journal(reference: str, runs_dir: Path | None = None) -> Path:
@@ -336,6 +348,14 @@ def _by_run_id(wanted: str, folder: Path) -> Path | None:
 def _by_name(wanted: str, folder: Path) -> Path | None:
     named = [path for path in folder.glob("*.json") if path.stem == wanted or path.stem.startswith(f"{wanted}_")]
     return max(named, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _near(wanted: str, folder: Path) -> str:
+    """Names that may have been meant: of files, and of files without their time."""
+    names = {path.stem for path in folder.glob("*.json")}
+    names |= {_STAMP.sub("", name) for name in names}
+    near = get_close_matches(wanted.removesuffix(".json"), sorted(names), n=3)
+    return f"did you mean {' or '.join(near)}? " if near else ""
 
 
 def _newest(folder: Path) -> str:

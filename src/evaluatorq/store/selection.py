@@ -1,8 +1,9 @@
-"""Which conversations to have: the product of personas and scenarios, and a selection by name."""
+"""Which conversations to have: the product of personas and scenarios, a selection by name, and repeats."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
@@ -22,6 +23,30 @@ def product(personas: Sequence[Persona], scenarios: Sequence[Scenario]) -> list[
         SimulationDatapoint(id="", persona=persona, scenario=scenario) for persona in personas for scenario in scenarios
     ]
     return [pair.model_copy(update={"id": case_id(pair)}) for pair in pairs]
+
+
+def repeated(datapoints: Sequence[SimulationDatapoint], samples: int | None) -> list[SimulationDatapoint]:
+    """Each datapoint ``samples`` times, one after the other, numbered from 0; ``None`` leaves repeats as they are.
+
+    Repeats that are there already count as one datapoint. Datapoints that share an id without being numbered, as other
+    writers allow, are numbered too: no two conversations of a run are the same one.
+    """
+    if samples is None:
+        return list(_numbered(datapoints))
+    once = [datapoint for datapoint in datapoints if not datapoint.sample]
+    numbers = range(samples) if samples > 1 else (None,)
+    return [datapoint.model_copy(update={"sample": number}) for datapoint in once for number in numbers]
+
+
+def _numbered(datapoints: Sequence[SimulationDatapoint]) -> Iterator[SimulationDatapoint]:
+    counts = Counter(datapoint.id for datapoint in datapoints)
+    seen: Counter[str] = Counter()
+    for datapoint in datapoints:
+        if counts[datapoint.id] > 1 and datapoint.sample is None:
+            yield datapoint.model_copy(update={"sample": seen[datapoint.id]})
+            seen[datapoint.id] += 1
+        else:
+            yield datapoint
 
 
 def select(datapoints: Sequence[SimulationDatapoint], pattern: str) -> list[SimulationDatapoint]:
