@@ -11,10 +11,12 @@ from pathlib import Path
 from evaluatorq.cli.console import emit_file, has_color, say, width_of
 from evaluatorq.cli.live import Confirm, watched
 from evaluatorq.cli.parsing import Parser
+from evaluatorq.errors import RunNotFound, StoreError
 from evaluatorq.ports import Sink
 from evaluatorq.reports.progress import Progress
 from evaluatorq.reports.terminal import About, render_summary
 from evaluatorq.run.outcome import RunOutcome
+from evaluatorq.store.runs import find_journal
 
 OK, FAILED, INTERRUPTED = 0, 1, 130
 Start = Callable[[Sequence[Sink]], Awaitable[RunOutcome]]
@@ -57,12 +59,19 @@ def carry_out(start: Start, manner: Manner) -> int:
         async def run() -> RunOutcome:
             return await start([progress])
 
+        stop = "Interrupted.", INTERRUPTED
         try:
             outcome = anyio.run(run)
         except KeyboardInterrupt:
             outcome = None
+        except StoreError as error:
+            if not _can_go_on(progress):
+                raise
+            outcome, stop = None, (f"Error: {error}.", FAILED)
     if outcome is None:
-        return _stopped("Interrupted.", INTERRUPTED, progress, manner)
+        return _stopped(*stop, progress, manner)
+    for line in outcome.damage:
+        say(f"The journal is damaged: {line}; that conversation was begun anew where it mattered.")
     if outcome.interrupted:
         return _stopped(f"Stopped by {outcome.stopped_by}.", FAILED, progress, manner)
     if not manner.quiet:
@@ -70,6 +79,17 @@ def carry_out(start: Start, manner: Manner) -> int:
     if manner.json and outcome.path is not None:
         emit_file(outcome.path)
     return FAILED if outcome.dropped and manner.dead_rows_fail else OK
+
+
+def _can_go_on(progress: Progress) -> bool:
+    """There is a journal to go on from; a run whose first line could not be written never began."""
+    if progress.plan is None:
+        return False
+    try:
+        find_journal(progress.plan.run_id)
+    except RunNotFound:
+        return False
+    return True
 
 
 def _stopped(what: str, code: int, progress: Progress, manner: Manner) -> int:

@@ -70,7 +70,7 @@ def _listed(row: RunListing) -> ListedRun:
 
 
 def _hint(rows: Sequence[RunListing]) -> None:
-    stopped = next((row for row in rows if row.run_id and row.status in ("interrupted", "cancelled")), None)
+    stopped = next((row for row in rows if row.run_id and row.status in ("interrupted", "cancelled", "error")), None)
     if stopped is not None:
         say(f"go on with one that stopped: evaluatorq sim resume {stopped.run_id}")
     say("look into one: evaluatorq sim show RUN")

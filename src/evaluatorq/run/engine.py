@@ -86,9 +86,13 @@ async def resume_plan(
     reader = JournalReader(folder)
     plan = reader.plan
     engine = Engine(plan, crew, options, sinks, clock or SystemClock())
-    await _brief(sinks, plan)
     journal = Journal.reopen(folder, sync=options.sync)
-    recovery = recover(reader, plan, engine.is_complete, engine.restore)
+    try:
+        await _brief(sinks, plan)
+        recovery = recover(reader, plan, engine.is_complete, engine.restore)
+    except BaseException:
+        journal.close()
+        raise
     return await engine.execute(journal, recovery)
 
 
@@ -126,7 +130,7 @@ class Engine:
         self.folder = journals_dir(self.runs_dir) / plan.run_id
         self._sinks = tuple(sinks)
         self._attendants = tuple(sink for sink in sinks if isinstance(sink, Attendant))
-        self._spool = Spool()
+        self._spool = Spool(self.folder)
         self._kept: dict[int, SimulationResult] = {}
         self._dropped: dict[int, Dropped] = {}
         self._journal: Journal | None = None
@@ -148,6 +152,7 @@ class Engine:
         status = RunStatus(self.plan, saved_to, self.options.parallelism, self.clock, lambda: len(self._spool))
         outcome = RunOutcome(self.plan.run_id, self.plan.run_name, len(self.plan.datapoints))
         outcome.journal = self.folder if journal is not None else None
+        outcome.damage = recovery.damage
         try:
             status.begin()
             with patient_collector():

@@ -30,6 +30,7 @@ class Dropped:
 class RunOutcome:
     """A run that has ended or stopped. ``interrupted`` means that conversations are missing and can be resumed.
 
+    ``damage`` names lines of the journal that could not be read; the conversations they belonged to began anew.
     ``header`` is the run without results; ``results`` holds them in row order only when they were asked to be kept.
     """
 
@@ -44,6 +45,7 @@ class RunOutcome:
     stopped_by: str | None = None
     header: SimulationRun | None = field(default=None, repr=False)
     results: list[SimulationResult] = field(default_factory=list, repr=False)
+    damage: list[str] = field(default_factory=list)
 
     @property
     def errored(self) -> list[Dropped]:

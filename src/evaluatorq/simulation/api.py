@@ -152,6 +152,7 @@ def run_options(config: SimulationConfig, plan: RunPlan, *, keep: bool) -> RunOp
         parallelism=config.datapoint_parallelism,
         save=config.save,
         journal=config.journal,
+        sync=config.sync,
         keep=keep,
         run_timeout_s=config.run_timeout_s,
         budget=Budget(config.max_total_tokens, config.max_cost),

@@ -188,6 +188,9 @@ class SimulationConfig(Strict):
     journal: Annotated[bool, Flag("Output")] = Field(
         True, description="Keep every answer on disk while running, so that nothing is lost."
     )
+    sync: Annotated[bool, Flag("Output")] = Field(
+        False, description="Force every answer onto the medium at once, so that it survives a power cut."
+    )
     executive_summary: Annotated[bool, Flag("Output")] = Field(
         False, description="Have the run summed up in a few sentences; only for a run that is stored."
     )
@@ -376,6 +379,7 @@ class SimulationOptions(TypedDict, total=False):
     report: str | PathLike[str] | None
     results: str | PathLike[str] | None
     journal: bool
+    sync: bool
     executive_summary: bool
     recommendations: bool | SimulationRecommendationConfig | Mapping[str, JsonValue]
     raise_on_execution_failure: bool | None

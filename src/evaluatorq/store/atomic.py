@@ -16,9 +16,11 @@ PRIVATE_DIR = 0o700
 
 
 def make_private_dir(folder: Path) -> None:
-    """Creates a folder that only its owner can read; says so in one sentence when that fails."""
+    """Creates a folder that only its owner can read, and those above it; one sentence when that fails."""
     try:
-        folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+        for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+            missing.mkdir(mode=PRIVATE_DIR, exist_ok=True)
+        folder.mkdir(exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot create {folder}: {error.strerror}") from error
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +61,12 @@ class Journal:
         """A new run's journal; its first line is the plan."""
         make_private_dir(folder)
         journal = cls(folder, _hold(folder), _new_part(folder), sync=sync)
-        journal._write(b'{"kind":"plan",' + plan.model_dump_json().encode()[1:] + b"\n")
+        try:
+            journal._write(b'{"kind":"plan",' + plan.model_dump_json().encode()[1:] + b"\n")
+        except StoreError:
+            journal.close()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         return journal
 
     @classmethod
@@ -99,18 +106,25 @@ class Journal:
         self.close()
 
 
+LOOKS_S = (0.02, 0.05)
+"""A lock may be held for a moment by somebody who only looks whether it is free."""
+
+
 def _hold(folder: Path) -> int:
     """Takes the run's lock; the operating system gives it back when the process dies, however it dies."""
     try:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     except OSError as error:
         raise StoreError(f"cannot write in {folder}: {error.strerror}") from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        raise StoreError(f"run {folder.name} is being written by another process; wait for it or stop it") from error
-    return handle
+    for patience in (*LOOKS_S, None):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except OSError:
+            if patience is not None:
+                time.sleep(patience)
+    os.close(handle)
+    raise StoreError(f"run {folder.name} is being written by another process; wait for it or stop it")
 
 
 def is_held(folder: Path) -> bool:
