@@ -52,9 +52,12 @@ SIM = Group(
     "Simulate conversations and look at them.",
     {
         "simulate": Command("Let simulated users talk to an agent and judge what it did.", "simulate"),
+        "run": Command("Have cases made for an agent and simulate them.", "run"),
+        "generate": Command("Have cases made for an agent and write them to a file.", "generate"),
         "resume": Command("Go on with a run that was stopped.", "resume"),
         "runs": Command("List saved, running and interrupted runs.", "runs"),
         "show": Command("Show a run, or one conversation with its verdicts.", "show"),
+        "apply": Command("Work a run's suggestions into a prompt file, or show how that would look.", "apply"),
         "export": Command("Write results in the shape of other tools.", "export"),
         "validate": Command("Check case files and say what would be run.", "validate"),
         "schema": Command("Print the JSON schema of the options or of a saved run.", "schema"),

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from evaluatorq.errors import ConfigError
 from evaluatorq.simulation.config import ANALYSES, INPUTS, TARGETS, SimulationConfig, canonical
 from evaluatorq.store.paths import store_dir
 
+C = TypeVar("C", bound=SimulationConfig)
 TABLE = "simulate"
 PATHS = ("personas", "scenarios", "input", "report_path", "results")
 _CASES = ("personas", "scenarios")
@@ -24,10 +26,17 @@ _MODELS = ("sim_model", "judge_model")
 
 def config_of(flags: Mapping[str, object], config: str | None, defaults: Mapping[str, object]) -> SimulationConfig:
     """The config that a command runs with."""
-    options = dict(defaults)
-    for layer in (project_layer(), file_layer(config) if config else {}, flag_layer(flags)):
+    return layered(
+        SimulationConfig, (defaults, project_layer(), file_layer(config) if config else {}, flag_layer(flags))
+    )
+
+
+def layered(of: type[C], layers: Iterable[Mapping[str, object]]) -> C:
+    """The config of kind ``of`` that the layers make, later ones over earlier ones."""
+    options: dict[str, object] = {}
+    for layer in layers:
         options = merged(options, layer)
-    return SimulationConfig.parse(options)
+    return of.parse(options)
 
 
 def merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
@@ -67,24 +76,24 @@ def flag_layer(flags: Mapping[str, object]) -> dict[str, object]:
     return layer
 
 
-def file_layer(source: str) -> dict[str, object]:
+def file_layer(source: str, of: type[SimulationConfig] = SimulationConfig) -> dict[str, object]:
     """``--config``: JSON text, a file (JSON, TOML or YAML by its ending), or ``-`` for JSON on standard input."""
     if source == "-":
-        return _checked(_json(sys.stdin.read(), "--config -"), "--config -")
+        return _checked(_json(sys.stdin.read(), "--config -"), "--config -", of)
     if source.lstrip().startswith("{"):
-        return _checked(_json(source, "--config"), "--config")
+        return _checked(_json(source, "--config"), "--config", of)
     path = Path(source)
     text = _read(path, "--config")
     if path.suffix == ".toml":
-        return _checked(_table(text, path), str(path))
+        return _checked(_table(text, path), str(path), of)
     if path.suffix in (".yaml", ".yml"):
         import yaml  # noqa: PLC0415  only for this ending
 
         try:
-            return _checked(yaml.safe_load(text), str(path))
+            return _checked(yaml.safe_load(text), str(path), of)
         except yaml.YAMLError as error:
             raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    return _checked(_json(text, str(path)), str(path))
+    return _checked(_json(text, str(path)), str(path), of)
 
 
 def project_layer() -> dict[str, object]:
@@ -132,9 +141,9 @@ def _json(text: str, where: str) -> object:
         raise ConfigError(f"{where} is not JSON: {error}") from None
 
 
-def _checked(options: object, where: str) -> dict[str, object]:
+def _checked(options: object, where: str, of: type[SimulationConfig] = SimulationConfig) -> dict[str, object]:
     """The layer under first names, with unknown keys refused here, where the file is known."""
     if not isinstance(options, dict):
         raise ConfigError(f"{where} is no table of options")
-    SimulationConfig.refuse_unknown(options, where=where)
+    of.refuse_unknown(options, where=where)
     return canonical(options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn, get_args, get_origin
 
@@ -17,7 +17,7 @@ from evaluatorq.errors import ConfigError
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from evaluatorq.simulation.config import Flag
+    from evaluatorq.simulation.config import Flag, SimulationConfig
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,17 +47,24 @@ class Parser(argparse.ArgumentParser):
         return found
 
 
-def add_config_flags(parser: Parser, defaults: Mapping[str, object], *, sections: Sequence[str] = ()) -> None:
-    """Adds an option for every config field that has a ``Flag`` (in one of ``sections``, where given).
+def add_config_flags(
+    parser: Parser,
+    defaults: Mapping[str, object],
+    *,
+    sections: Sequence[str] = (),
+    of: type[SimulationConfig] | None = None,
+    without: Collection[str] = (),
+) -> None:
+    """Adds an option for every field of ``of`` that has a ``Flag`` (in one of ``sections``), but for ``without``.
 
     ``defaults`` are shown in the help instead of the fields' own.
     """
     from evaluatorq.simulation.config import Flag, SimulationConfig  # noqa: PLC0415  not needed for other commands
 
     groups: dict[str, argparse._ArgumentGroup] = {}
-    for name, field in SimulationConfig.model_fields.items():
+    for name, field in (of or SimulationConfig).model_fields.items():
         flag = next((item for item in field.metadata if isinstance(item, Flag)), None)
-        if flag is not None and (not sections or flag.section in sections):
+        if flag is not None and name not in without and (not sections or flag.section in sections):
             group = groups.get(flag.section) or groups.setdefault(flag.section, parser.add_argument_group(flag.section))
             _add(group, name, field, flag, defaults.get(name, field.default))
 
@@ -82,8 +89,8 @@ def _is_list(annotation: object) -> bool:
     return get_origin(annotation) is tuple or any(_is_list(part) for part in get_args(annotation))
 
 
-def given_config(args: argparse.Namespace) -> dict[str, object]:
-    """The config fields among the options that were given, as text or booleans."""
+def given_config(args: argparse.Namespace, of: type[SimulationConfig] | None = None) -> dict[str, object]:
+    """The fields of ``of`` among the options that were given, as text or booleans."""
     from evaluatorq.simulation.config import SimulationConfig  # noqa: PLC0415
 
-    return {name: value for name, value in vars(args).items() if name in SimulationConfig.model_fields}
+    return {name: value for name, value in vars(args).items() if name in (of or SimulationConfig).model_fields}

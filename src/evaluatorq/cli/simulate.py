@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from evaluatorq.cli.carry import Manner, add_manner, carry_out, manner_of
 from evaluatorq.cli.layers import config_of
@@ -20,6 +21,7 @@ from evaluatorq.ports import Sink
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.config import SimulationConfig
 
+C = TypeVar("C", bound=SimulationConfig)
 DEFAULTS: dict[str, object] = {"save": True}
 
 
@@ -28,11 +30,16 @@ def configure(parser: Parser) -> None:
     parser.usage = f"{parser.prog} [OPTION ...]"
     parser.epilog = "Options come from flags, then --config, then .evaluatorq/config.toml, then the defaults."
     add_config_flags(parser, DEFAULTS)
+    add_settings(parser)
+    add_manner(parser)
+
+
+def add_settings(parser: Parser) -> None:
+    """Where options come from and what is asked, for commands that start runs."""
     group = parser.add_argument_group("Settings")
     group.add_argument("--config", metavar="PATH|JSON|-", default=None, help="options from a file, as JSON, or stdin")
-    group.add_argument("--force", action="store_true", default=False, help="replace --results and --report files")
+    group.add_argument("--force", action="store_true", default=False, help="replace files that are there")
     group.add_argument("-y", "--yes", action="store_true", default=False, help="do not ask before models are called")
-    add_manner(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         dead_rows_fail=config.raise_on_execution_failure,
         journal=config.journal,
     )
-    with _printable(config, manner) as (carried, how):
+    with printable(config, manner) as (carried, how):
         return carry_out(lambda sinks: _start(carried, sinks), how)
 
 
@@ -68,7 +75,12 @@ def _asks_models(config: SimulationConfig) -> bool:
 
 
 def confirm(plan: RunPlan) -> None:
-    """Asks before models are paid for; only where somebody can answer."""
+    """Asks before models are paid for."""
+    ask_to_start(len(plan.datapoints))
+
+
+def ask_to_start(conversations: int) -> None:
+    """Asks a person, where one can answer. ``SimulationCancelledError`` when the answer is no."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     sys.stderr.write("This asks models, which may cost money. Start? [Y/n] ")
@@ -80,11 +92,11 @@ def confirm(plan: RunPlan) -> None:
     finally:
         signal.signal(signal.SIGINT, handler)
     if answer.strip().lower() not in ("y", "yes") and answer != "\n":
-        raise SimulationCancelledError(f"not started: {len(plan.datapoints)} conversations were declined")
+        raise SimulationCancelledError(f"not started: {conversations} conversations were declined")
 
 
 @contextmanager
-def _printable(config: SimulationConfig, manner: Manner) -> Iterator[tuple[SimulationConfig, Manner]]:
+def printable(config: C, manner: Manner) -> Iterator[tuple[C, Manner]]:
     """A run that is to be printed but kept nowhere is written to a temporary file for as long as it takes."""
     if not manner.json or config.save or config.report_path is not None:
         yield config, manner

@@ -7,6 +7,8 @@ from dataclasses import replace
 from random import Random
 from typing import Protocol, TypeVar
 
+import anyio
+
 from evaluatorq.errors import CallError
 from evaluatorq.model.spending import Bill, Category
 from evaluatorq.model.usage import Usage
@@ -45,6 +47,9 @@ class PaidCalls:
                 answer = await call()
             except CallError as error:
                 self.bill.failed(category, error)
+                raise
+            except anyio.get_cancelled_exc_class():
+                self.bill.answered(category, None)
                 raise
             self.bill.answered(category, answer.usage)
             return answer

@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -37,12 +38,13 @@ from evaluatorq.run.clock import SystemClock
 from evaluatorq.run.crew import try_worlds
 from evaluatorq.run.engine import run_plan
 from evaluatorq.run.outcome import RunOutcome
+from evaluatorq.run.shelf import shelve
 from evaluatorq.simulation.api import SimulationResults, check_outcome, concluded, run_options, write_results
 from evaluatorq.simulation.assemble import Cases, assembled, plan_of
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.models import Models, fast_model, opened_models
 from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, RunConfig, RunOptions
-from evaluatorq.simulation.workshop import Workshop, paired, retry_of, some, spoken
+from evaluatorq.simulation.workshop import Openings, Workshop, paired, retry_of, some, spoken
 
 _log = logging.getLogger(__name__)
 _UNBOUNDED = 100
@@ -127,20 +129,44 @@ async def run_made(
     """Makes the cases that ``config`` orders, shows ``prepared`` the plan, and simulates them."""
     async with assembled(config, _at_once(config)) as assembly:
         draft = plan_of(config, Cases(()), assembly, now=SystemClock().now()).model_copy(update={"mode": "run"})
-        plan = await _made(config, draft, assembly.source, sinks)
-        if prepared is not None:
-            await prepared(plan)
-        await try_worlds(plan, assembly.crew)
+        with _shelf(config) as shelf:
+            plan = await _made(config, draft, assembly.source, sinks, shelf)
+            if prepared is not None:
+                await prepared(plan)
+            await try_worlds(plan, assembly.crew)
         outcome = await run_plan(plan, assembly.crew, run_options(config, plan, keep=keep), sinks)
     write_results(outcome, config.results)
     return outcome
 
 
+@dataclass(slots=True)
+class _Shelf:
+    """Where a prepared run is kept if it never begins."""
+
+    plan: Callable[[], RunPlan] | None = None
+
+
+@contextmanager
+def _shelf(config: RunConfig) -> Iterator[_Shelf]:
+    """Keeps what was made and paid for when the block fails or is interrupted; ``resume`` goes on with it."""
+    shelf = _Shelf()
+    try:
+        yield shelf
+    except BaseException:
+        if shelf.plan is not None and config.journal:
+            plan = shelf.plan()
+            shelve(plan, run_options(config, plan, keep=False))
+            _log.warning("the cases that were made are kept; simulate them: evaluatorq sim resume %s", plan.run_id)
+        raise
+
+
 # ---------------------------------------------------------------- the making
 
 
-async def _made(config: RunConfig, draft: RunPlan, models: Models, sinks: Sequence[Sink]) -> RunPlan:
-    """The plan with its cases, after those who watch had a chance to decline."""
+async def _made(
+    config: RunConfig, draft: RunPlan, models: Models, sinks: Sequence[Sink], shelf: _Shelf | None = None
+) -> RunPlan:
+    """The plan with its cases, after those who watch had a chance to decline. ``shelf`` has it so far."""
     name = fast_model(config)
     watchers = [sink for sink in sinks if isinstance(sink, Commissioned)]
     for watcher in watchers:
@@ -149,15 +175,22 @@ async def _made(config: RunConfig, draft: RunPlan, models: Models, sinks: Sequen
     workshop = Workshop(models.ours(name), retry=retry, at_once=at_once, seed=config.seed)
     cases = await _cases(config, workshop)
     pairs = paired(cases.personas, cases.scenarios)
-    openings = await workshop.openings(pairs)
-    plan = draft.model_copy(
-        update={
-            "datapoints": tuple(spoken(pairs, openings.texts)),
-            "spent": workshop.bill.spending,
-            "problems": (*cases.problems, *openings.problems),
-            "models": {**draft.models, "generator": name},
-        }
-    )
+    openings = Openings([pair.first_message for pair in pairs])
+
+    def so_far() -> RunPlan:
+        return draft.model_copy(
+            update={
+                "datapoints": tuple(spoken(pairs, openings.texts)),
+                "spent": workshop.bill.spending,
+                "problems": (*cases.problems, *openings.problems),
+                "models": {**draft.models, "generator": name},
+            }
+        )
+
+    if shelf is not None:
+        shelf.plan = so_far
+    await workshop.open(pairs, openings)
+    plan = so_far()
     for watcher in watchers:
         await watcher.delivered(len(cases.personas), len(cases.scenarios), plan)
     return plan

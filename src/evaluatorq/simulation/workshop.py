@@ -6,8 +6,8 @@ for which none could be had keeps an empty one, and the simulated user speaks fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from evaluatorq.errors import CallError, SimulationError
 from evaluatorq.generate.kinds import M, Rule, persona_kind, scenario_kind
@@ -46,7 +46,7 @@ class Openings:
     """First messages in the order of the pairs, ``""`` where there is none, and what went wrong."""
 
     texts: list[str]
-    problems: list[str]
+    problems: list[str] = field(default_factory=list)
 
 
 class Workshop:
@@ -67,9 +67,14 @@ class Workshop:
         """A scenario for each slot, as far as they can be had."""
         return await make(SCENARIOS, about, slots, self._writer)
 
-    async def openings(self, pairs: Sequence[SimulationDatapoint], done: Callable[[], None] = lambda: None) -> Openings:
-        """What each pair says first; ``done`` is called after each. Nothing is asked where the case fixes it."""
-        found = Openings([pair.first_message for pair in pairs], [])
+    async def openings(self, pairs: Sequence[SimulationDatapoint]) -> Openings:
+        """What each pair says first. Nothing is asked where the case fixes it."""
+        found = Openings([pair.first_message for pair in pairs])
+        await self.open(pairs, found)
+        return found
+
+    async def open(self, pairs: Sequence[SimulationDatapoint], found: Openings) -> None:
+        """Writes down in ``found`` what each pair says first, as the answers come."""
         hopeless: list[CallError] = []
 
         async def open_one(place: int) -> None:
@@ -81,14 +86,12 @@ class Workshop:
                     found.problems.append(f"no first message for {who}, left to the simulated user: {error.message}")
                     if error.code in HOPELESS:
                         hopeless.append(error)
-            done()
 
         waiting = [place for place, pair in enumerate(pairs) if not _fixed(pair)]
         await work_through(waiting, self._writer.at_once, open_one)
         unasked = sum(not found.texts[place] for place in waiting) - len(found.problems)
         if unasked:
             found.problems.append(f"{unasked} more pairs have no first message, for the same reason")
-        return found
 
     async def opening(self, pair: SimulationDatapoint) -> str:
         """What the simulated user of one pair says first. Raises ``CallError`` after as many attempts as allowed."""

@@ -29,10 +29,10 @@ def mark_applied(path: Path, suggestions: Sequence[str]) -> None:
     with path.open(encoding="utf-8") as lines:
         by_line = any(line.startswith(_LINE) for line in lines)
     if not by_line:
-        replace_file(path, [_whole(path, suggestions)], like=before)
+        replace_file(path, [_whole(path, suggestions)], mode=before.st_mode, mtime_ns=before.st_mtime_ns)
         return
     with path.open(encoding="utf-8") as lines:
-        replace_file(path, _copied(lines, suggestions), like=before)
+        replace_file(path, _copied(lines, suggestions), mode=before.st_mode, mtime_ns=before.st_mtime_ns)
 
 
 def _copied(lines: Iterable[str], suggestions: Sequence[str]) -> Iterator[bytes]:

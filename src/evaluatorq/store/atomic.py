@@ -41,15 +41,16 @@ def _temporary(target: Path, parts: Iterable[bytes]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def replace_file(target: Path, parts: Iterable[bytes], *, like: os.stat_result | None = None) -> None:
+def replace_file(target: Path, parts: Iterable[bytes], *, mode: int | None = None, mtime_ns: int | None = None) -> None:
     """Writes ``target``, replacing what was there only when all of it is on disk.
 
-    The file gets the permissions and the time of ``like``, where it is given; else it is its owner's alone.
+    The file is its owner's alone and of now, unless ``mode`` and ``mtime_ns`` say otherwise.
     """
     with _temporary(target, parts) as temporary:
-        if like is not None:
-            temporary.chmod(stat.S_IMODE(like.st_mode))
-            os.utime(temporary, ns=(like.st_atime_ns, like.st_mtime_ns))
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
+        if mtime_ns is not None:
+            os.utime(temporary, ns=(mtime_ns, mtime_ns))
         temporary.replace(target)
 
 
