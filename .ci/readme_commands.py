@@ -8,4 +8,4 @@ text = Path(sys.argv[1]).read_text(encoding="utf-8")
 for block in re.findall(r"^```bash\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
     for line in block.replace("\\\n", " ").splitlines():
         if line.strip() and not line.startswith("#"):
-            print(line)
+            sys.stdout.write(f"{line}\n")
