@@ -95,7 +95,7 @@ def _can_go_on(progress: Progress) -> bool:
 def _stopped(what: str, code: int, progress: Progress, manner: Manner) -> int:
     plan = progress.plan
     if plan is None:
-        say(f"{what} Nothing was started.")
+        say(f"{what} No conversation was started.")
         return code
     done = f"{progress.done} of {progress.total} conversations are finished ({progress.counts()})"
     if not manner.journal:
@@ -112,15 +112,18 @@ def _summarise(progress: Progress, about: About) -> None:
 
 def _about(progress: Progress, outcome: RunOutcome, manner: Manner) -> About:
     about = About.plan(progress.plan) if progress.plan else About(outcome.run_name, outcome.run_id)
-    about = replace(about, duration_s=outcome.header.duration_s if outcome.header else None)
+    if outcome.header is not None:
+        about = replace(about.analysed(outcome.header), duration_s=outcome.header.duration_s)
     if outcome.path is None or manner.scratch is not None:
         return about
     findings = progress.summary.findings(1)
     reference = outcome.run_id[:8]
-    steps = (
+    steps: tuple[tuple[str, str], ...] = (
         (f"evaluatorq sim show {reference} {findings[0].line.index if findings else 0}", "reads that conversation"),
         (f"evaluatorq sim show {reference}", "lists them all"),
     )
+    if about.suggestions:
+        steps += ((f"evaluatorq sim apply {reference} --prompt FILE", "works the suggestions into a prompt"),)
     return replace(about, saved=str(_from_here(outcome.path)), next_steps=steps)
 
 

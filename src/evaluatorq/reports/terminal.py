@@ -5,15 +5,17 @@ Pure: a view in, a string out. Whatever an agent or a model wrote goes through `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Self
 
 from evaluatorq.model.runs import RunPlan, SimulationRun
+from evaluatorq.model.spending import CONVERSATIONS
+from evaluatorq.model.usage import Usage
 from evaluatorq.records.verdicts import Rate, State
 from evaluatorq.reports.progress import MARKS
-from evaluatorq.reports.text import one_line, plural
+from evaluatorq.reports.text import one_line, plural, printable
 from evaluatorq.reports.view import (
     VERDICTS,
     ConversationLine,
@@ -38,7 +40,10 @@ _MOST_BROKEN, _MOST_UNKNOWN = 20, 8
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a summary says of the run itself. ``next_steps`` are commands and what they do."""
+    """What a summary says of the run itself. ``next_steps`` are commands and what they do.
+
+    ``spent`` is what was paid for beside the conversations, by category; ``words`` the executive summary.
+    """
 
     name: str
     run_id: str | None = None
@@ -48,6 +53,9 @@ class About:
     duration_s: float | None = None
     planned: int | None = None
     saved: str | None = None
+    spent: Mapping[str, Usage] = field(default_factory=dict)
+    words: str | None = None
+    suggestions: int = 0
     notes: Sequence[str] = ()
     next_steps: Sequence[tuple[str, str]] = ()
 
@@ -59,7 +67,16 @@ class About:
     @classmethod
     def run(cls, run: SimulationRun) -> Self:
         """What a saved run says of itself."""
-        return cls(run.run_name, run.run_id, run.target, bool(run.offline), run.seed, run.duration_s, run.total_results)
+        about = cls(
+            run.run_name, run.run_id, run.target, bool(run.offline), run.seed, run.duration_s, run.total_results
+        )
+        return about.analysed(run)
+
+    def analysed(self, run: SimulationRun) -> Self:
+        """The same with what was made of the run as a whole, and what that and making its cases cost."""
+        spent = {category: usage for category, usage in run.usage_by_category.items() if category != CONVERSATIONS}
+        suggestions = sum(len(item.suggestions) for item in run.recommendations or ())
+        return replace(self, spent=spent, words=run.executive_summary, suggestions=suggestions)
 
 
 @dataclass(slots=True)
@@ -127,6 +144,8 @@ def render_summary(summary: Summary, about: About, *, width: int = 80, color: bo
         page.add("", styled("Look at first", "bold"))
         for finding in findings:
             page.add(*_finding(finding, width))
+    if about.words:
+        page.add("", styled("In words", "bold"), columns([[printable(about.words)]]))
     page.add(*_criteria(list(summary.criteria.values())), "")
     page.add(columns(_facts(summary, about), indent=0), *_to_copy(about))
     return page.text()
@@ -247,7 +266,9 @@ def _facts(summary: Summary, about: About) -> list[list[str | Text]]:
         count = f"{summary.total} of {plural(about.planned, 'conversation')}"
     done = f"{count}, {plural(summary.turns, 'turn')}"
     rows.append(["Done", done + (f" in {_duration(about.duration_s)}" if about.duration_s is not None else "")])
-    rows.append(["Tokens", _tokens(summary)])
+    rows.append(["Tokens", _tokens(summary, about)])
+    if about.suggestions:
+        rows.append(["Advice", f"{plural(about.suggestions, 'suggestion')} for the agent's prompt"])
     if about.seed is not None:
         rows.append(["Seed", str(about.seed)])
     return rows
@@ -267,14 +288,14 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest} s"
 
 
-def _tokens(summary: Summary) -> str:
-    usage = summary.usage
+def _tokens(summary: Summary, about: About) -> str:
+    usage = sum(about.spent.values(), summary.usage)
     unknown = f"; {plural(summary.usage_unknown, 'conversation')} did not tell all" if summary.usage_unknown else ""
     if not usage.total_tokens:
         return ("none reported" if unknown else "none: no model was asked") + unknown
-    roles = ", ".join(
-        f"{party(role)} {spent.total_tokens:,}" for role, spent in summary.usage_by_role.items() if spent.total_tokens
-    )
+    parts = {party(role): spent for role, spent in summary.usage_by_role.items()}
+    parts |= {category.replace("_", " "): spent for category, spent in about.spent.items()}
+    roles = ", ".join(f"{name} {spent.total_tokens:,}" for name, spent in parts.items() if spent.total_tokens)
     cost = ""
     if usage.total_cost is not None:
         cost = f", {usage.total_cost:.4f} USD" + (" (part of the calls)" if usage.cost_is_partial else "")
