@@ -65,7 +65,7 @@ def test_the_snapshots_name_states_by_their_content(name: str) -> None:
 @EVERY
 def test_a_trace_keeps_keys_that_this_version_does_not_know(name: str) -> None:
     document = made(name).document()
-    later = {**document, "added_later": {"x": None}, "outcome": {**document["outcome"], "more": 1}}  # type: ignore[dict-item]
+    later = {**document, "added_later": {"x": None}, "outcome": {**document["outcome"], "more": 1}}
     assert Trace.model_validate(later).document() == later
 
 
@@ -145,8 +145,8 @@ def test_labels_are_computed_by_code_and_verdicts_stand_apart() -> None:
 
 def test_a_goal_that_was_never_tested_is_absent() -> None:
     interrupted = made("refund", 4)
-    assert "goal_reached" not in interrupted.document()["outcome"]  # type: ignore[operator]
-    assert "terminal" not in interrupted.document()["outcome"]  # type: ignore[operator]
+    assert "goal_reached" not in interrupted.document()["outcome"]
+    assert "terminal" not in interrupted.document()["outcome"]
     assert {caveat.code for caveat in interrupted.caveats or ()} >= {"interrupted", "unaudited"}
     assert interrupted.outcome.labels.goal_state_reached is None
 
@@ -225,7 +225,7 @@ def test_a_case_keeps_the_nulls_that_it_means() -> None:
         tools={"look": {"mocks": [{"returns": None}]}},
     )
     document = case_document(a_datapoint(scenario))
-    assert document["scenario"]["goal_state"] == [{"pointer": "/x", "equals": None}]  # type: ignore[index,call-overload]
-    assert document["scenario"]["setup"] == {"gone": None}  # type: ignore[index,call-overload]
+    assert document["scenario"]["goal_state"] == [{"pointer": "/x", "equals": None}]
+    assert document["scenario"]["setup"] == {"gone": None}
     trace = made("refund").model_copy(update={"input": document})
     assert datapoint_of(trace) == a_datapoint(scenario)

@@ -215,7 +215,7 @@ def _lost_user() -> Sample:
 
 def _broken_world() -> Sample:
     class Broken(Toolbox[World]):
-        async def run(self, calls: Sequence[object]) -> object:  # type: ignore[override]
+        async def run(self, calls: Sequence[object]) -> object:
             raise RuntimeError("the shop burned down")
 
     crew = crew_of(target=[call("look_up", 1, order="A1")], environment=lambda: Broken({"orders": {}}, [look_up]))
@@ -234,7 +234,7 @@ def _restarted() -> Sample:
 
     def change(events: list[Event]) -> list[Event]:
         first = events[0]
-        again = Resumed(at=events[4].at, attempt=2, restart=True, state=first.state, has_environment=True)  # type: ignore[union-attr]
+        again = Resumed(at=events[4].at, attempt=2, restart=True, state=first.state, has_environment=True)
         return [*events[:5], again, *events[1:]]
 
     return Sample(sample.datapoint, sample.crew, change=change)
