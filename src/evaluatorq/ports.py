@@ -195,8 +195,9 @@ class Closeable(Protocol):
 class Seat:
     """What a factory is told about the conversation it makes a participant for.
 
-    ``environment`` records every call a target makes through it; ``None`` where the scenario has none. ``answer_s`` is
-    how many seconds one answer of the agent may take, for targets that keep that time themselves.
+    ``environment`` records every call a target makes through it; ``None`` where the scenario has none. ``tools_url`` is
+    where its tools are served over MCP, where they are. ``answer_s`` is how many seconds one answer of the agent may
+    take, for targets that keep that time themselves.
     """
 
     datapoint: SimulationDatapoint
@@ -204,6 +205,7 @@ class Seat:
     seed: int
     max_turns: int
     environment: Environment | None = None
+    tools_url: str | None = None
     answer_s: float | None = None
 
 

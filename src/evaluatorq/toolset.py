@@ -20,6 +20,9 @@ from evaluatorq.errors import EvaluatorqError
 from evaluatorq.model.messages import Message, ToolCall, assistant, tool_call
 from evaluatorq.ports import Environment, ToolSpec, ToolsReply
 
+TOOLS_URL = "EVALUATORQ_TOOLS_URL"
+"""The environment variable that tells an agent's process where its conversation's tools are served."""
+
 Bridge = Callable[[Callable[[], Coroutine[object, object, JsonValue]]], JsonValue]
 """Runs an async call on the event loop for a thread that waits."""
 
@@ -41,8 +44,9 @@ class ToolRefused(EvaluatorqError, RuntimeError):  # noqa: N818  what happened, 
 class Recorder:
     """An environment that remembers the calls made through it, as rows of a transcript, until they are drained."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, *, prefix: str = "call") -> None:
         self._environment = environment
+        self._prefix = prefix
         self._rows: list[Message] = []
         self._effects: dict[str, bool] | None = None
         self._numbered = 0
@@ -78,7 +82,7 @@ class Recorder:
     def next_call_id(self) -> str:
         """An id for a call that has none yet: counted, not random, so that equal conversations are equal bytes."""
         self._numbered += 1
-        return f"call_{self._numbered}"
+        return f"{self._prefix}_{self._numbered}"
 
     def snapshot(self) -> JsonValue:
         """The state as JSON."""

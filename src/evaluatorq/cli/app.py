@@ -63,9 +63,17 @@ SIM = Group(
         "schema": Command("Print the JSON schema of the options or of a saved run.", "schema"),
     },
 )
+ENV = Group(
+    "Worlds behind an agent's tools.",
+    {"serve": Command("Serve an environment's tools over MCP, by itself or joined to a run.", "env_serve")},
+)
 ROOT = Group(
     "Simulated users talk to your agent; every verdict shows its evidence.",
-    {"sim": SIM, "init": Command("Write a working folder: cases, settings and an agent to change.", "init")},
+    {
+        "sim": SIM,
+        "env": ENV,
+        "init": Command("Write a working folder: cases, settings and an agent to change.", "init"),
+    },
 )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from evaluatorq.model.events import CallFailed, Ended, FaultCode, Observed, TargetReplied, ToolsReturned, WorldChanged
-from evaluatorq.model.messages import open_calls
+from evaluatorq.model.messages import Message, open_calls
 from evaluatorq.model.observation import TurnReport
 
 UNUSABLE: frozenset[FaultCode] = frozenset(
@@ -25,7 +25,8 @@ UNUSABLE: frozenset[FaultCode] = frozenset(
 class TurnFacts:
     """One turn of the agent. Its rows are ``messages[start:end]``; ``end`` is ``None`` while nothing came back.
 
-    ``world`` is the state it found, ``before`` the same after outside changes, ``after`` what it left.
+    ``world`` is the state it found, ``before`` the same after outside changes, ``after`` what it left. ``called`` are
+    tool rows that belong to no answer.
     """
 
     number: int
@@ -40,6 +41,7 @@ class TurnFacts:
     stored: bool = False
     effects: Mapping[str, bool] | None = None
     failures: tuple[FaultCode, ...] = ()
+    called: tuple[Message, ...] = ()
     error_code: str | None = None
     read_error: str | None = None
 
@@ -93,6 +95,8 @@ def _failed(turn: TurnFacts, event: CallFailed) -> TurnFacts:
 def _ended(turn: TurnFacts, event: Ended) -> TurnFacts:
     if not turn.over:
         turn = replace(turn, over=True, error_code=turn.error_code or event.error_type or event.ended_by)
+    if event.called:
+        turn = replace(turn, called=event.called)
     if event.state_changed:
         turn = replace(turn, after=event.state)
     return replace(turn, read_error=event.state_error) if event.state_error else turn

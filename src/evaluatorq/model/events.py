@@ -156,7 +156,8 @@ class Noted(_Event):
 
 
 class Ended(_Event):
-    """The conversation is over, and why. ``state`` is the environment's, read once at the end.
+    """The conversation is over, and why. ``state`` is the environment's, read once at the end; ``called`` are calls of
+    served tools, with their answers, that no answer of the agent came after.
 
     ``time_limit_s`` is the time that a conversation was given and that was up.
     """
@@ -172,6 +173,7 @@ class Ended(_Event):
     state: JsonValue = None
     state_changed: bool = False
     state_error: str | None = None
+    called: tuple[Message, ...] = ()
 
 
 class Scored(_Event):

@@ -47,7 +47,7 @@ def _observed(facts: TurnFacts, conversation: Conversation) -> Observation:
     report = merged(facts.reports)
     present = conversation.environment.present
     known = present or conversation.reports_tools
-    calls = tuple(_calls(rows, facts.effects or {})) if known else None
+    calls = tuple(_calls((*rows, *facts.called), facts.effects or {})) if known else None
     world = _world(facts, calls or ()) if present else TurnReport()
     own = {name: getattr(report, name) for name in TurnReport.model_fields}
     for name in ("commands", "events", "revisions"):

@@ -45,10 +45,10 @@ TARGET_RETRY = RetryPolicy(attempts=3)
 class Crew:
     """Everything a run needs besides its plan.
 
-    ``source`` is asked after each of the agent's turns what it left in a store of the user's own;
-    ``max_observed_events`` is the only bound on the events kept of a turn. ``analyst`` reads the whole run once it is
-    complete. ``metered`` names the roles whose calls cost something, so that an answer lost on its way makes the usage
-    unknown.
+    ``serve`` offers a world's tools to other processes and tells the URL. ``source`` is asked after each of the agent's
+    turns what it left in a store of the user's own; ``max_observed_events`` is the only bound on its events.
+    ``analyst`` reads the whole run once it is complete. ``metered`` names the roles whose calls cost something, so that
+    an answer lost on its way makes the usage unknown.
     """
 
     target: TargetFactory
@@ -57,6 +57,7 @@ class Crew:
     environment: EnvironmentFactory
     evaluators: tuple[Evaluator, ...] = ()
     analyst: Analyst | None = None
+    serve: Callable[[Recorder], str] | None = None
     source: SourceFactory | None = None
     max_observed_events: int | None = None
     retry: RetryPolicy = MODEL_RETRY
@@ -76,6 +77,7 @@ class Participants:
     environment: Environment | None
     random: Random
     recorder: Recorder | None = None
+    served: Recorder | None = None
     source: ObservationSource | None = None
 
     async def aclose(self) -> None:
@@ -102,12 +104,15 @@ def seat_participants(crew: Crew, plan: RunPlan, row: int, world: Callable[[], E
     environment = _made("environment", world)
     recorder = Recorder(environment) if environment is not None else None
     seed = conversation_seed(plan, row)
-    seat = Seat(plan.datapoints[row], plan.thread_id(row), seed, plan.limits.max_turns, recorder, crew.target_timeout_s)
+    served = None if crew.serve is None or environment is None else Recorder(environment, prefix="mcp")
+    url = None if crew.serve is None or served is None else crew.serve(served)
+    limit_s = crew.target_timeout_s
+    seat = Seat(plan.datapoints[row], plan.thread_id(row), seed, plan.limits.max_turns, recorder, url, limit_s)
     target = _made("target", lambda: crew.target(seat))
     user = _made("user_simulator", lambda: crew.user(seat))
     judge = _made("judge", lambda: crew.judge(seat))
     source = None if crew.source is None else _made("infrastructure", partial(crew.source, seat))
-    return Participants(target, user, judge, environment, Random(seed), recorder, source)  # noqa: S311  jitter only
+    return Participants(target, user, judge, environment, Random(seed), recorder, served, source)  # noqa: S311  jitter only
 
 
 def _made(component: Component, make: Callable[[], T]) -> T:

@@ -44,6 +44,7 @@ from evaluatorq.run.clock import Clock
 from evaluatorq.run.crew import Crew, Participants, snapshot_of
 from evaluatorq.run.observing import observe
 from evaluatorq.run.text import clean_messages, clean_text
+from evaluatorq.targets.replies import reply_of
 
 T = TypeVar("T")
 Commit = Callable[[Event], None]
@@ -162,13 +163,14 @@ class Driver:
         )
 
     async def _ask_target(self, request: AskTarget) -> Event:
-        target, recorder = self._participants.target, self._participants.recorder
+        target = self._participants.target
         self._show_transcript()
         limit = None if getattr(target, "manages_own_timeout", False) else self._crew.target_timeout_s
 
         async def ask() -> tuple[TargetReply, JsonValue]:
             with anyio.fail_after(limit):
                 reply = await target.respond(request.messages, thread_id=self._thread_id)
+            reply = self._with_served_calls(reply, request.messages)
             _check_reply(reply, has_environment=self._participants.environment is not None)
             return reply, snapshot_of(self._participants.environment)
 
@@ -192,7 +194,7 @@ class Driver:
             reasoning=reply.reasoning,
             reports_tools=reply.reports_tools,
             report=reply.report,
-            effects=recorder.take_effects() if recorder is not None else None,
+            effects=self._effects(),
             state=state if changed else None,
             state_changed=changed,
             latency_ms=self._latency(),
@@ -227,6 +229,21 @@ class Driver:
         environment: object = self._participants.environment
         if isinstance(environment, Attentive):
             environment.attend(self.state.messages)
+        if self._participants.served is not None:
+            self._participants.served.begin(self.state.messages)
+
+    def _with_served_calls(self, reply: TargetReply, messages: tuple[Message, ...]) -> TargetReply:
+        """The reply with the calls that the agent made to tools served to it, which its own words may not tell."""
+        rows = self._served_calls()
+        return reply_of(reply, messages, recorded=rows, reports_tools=True) if rows else reply
+
+    def _served_calls(self) -> tuple[Message, ...]:
+        return () if self._participants.served is None else self._participants.served.drain()
+
+    def _effects(self) -> dict[str, bool] | None:
+        recorders = (self._participants.recorder, self._participants.served)
+        told = [effects for one in recorders if one is not None and (effects := one.take_effects()) is not None]
+        return {call: changed for effects in told for call, changed in effects.items()} if told else None
 
     async def _run_tools(self, request: RunTools) -> Event:
         environment = self._participants.environment
@@ -348,6 +365,7 @@ class Driver:
             state=state if changed else None,
             state_changed=changed,
             state_error=error,
+            called=clean_messages(self._served_calls()),
         )
         self._commit(ended)
 

@@ -23,6 +23,7 @@ from evaluatorq.simulation.config import TARGETS, SimulationConfig, SimulationOp
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.orders import OrderOptions
 from evaluatorq.simulation.recording import must_be_given_again
+from evaluatorq.simulation.served import served
 from evaluatorq.store.atomic import replace_file
 from evaluatorq.store.journal import JournalReader
 from evaluatorq.store.paths import sanitise_run_name
@@ -86,10 +87,10 @@ def simulate_sync(**options: Unpack[SimulationOptions]) -> SimulationResults:
 async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = (), keep: bool = False) -> RunOutcome:
     """Runs what ``config`` describes; ``sinks`` watch it. With ``keep`` the outcome holds all results in memory."""
     cases = cases_of(config)
-    async with assembled(config) as assembly:
+    async with assembled(config) as assembly, served(assembly.crew, config) as crew:
         plan = plan_of(config, cases, assembly, now=SystemClock().now())
-        await try_worlds(plan, assembly.crew)
-        outcome = await run_plan(plan, assembly.crew, run_options(config, plan, keep=keep), sinks)
+        await try_worlds(plan, crew)
+        outcome = await run_plan(plan, crew, run_options(config, plan, keep=keep), sinks)
     write_results(outcome, config.results)
     return outcome
 
@@ -111,12 +112,12 @@ async def resume_simulation(
     folder = find_journal(reference)
     plan = JournalReader(folder).plan
     config = resumed_config(plan, overrides or {})
-    async with assembled(config) as assembly:
-        await try_worlds(plan, assembly.crew)
+    async with assembled(config) as assembly, served(assembly.crew, config) as crew:
+        await try_worlds(plan, crew)
         options = replace(
             run_options(config, plan, keep=keep), retry_faults=retry_faults, replaces=saved_as(plan.run_id)
         )
-        outcome = await resume_plan(folder, assembly.crew, options, sinks)
+        outcome = await resume_plan(folder, crew, options, sinks)
     write_results(outcome, config.results)
     return outcome
 

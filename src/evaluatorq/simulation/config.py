@@ -94,6 +94,9 @@ class SimulationConfig(Strict):
     environment: Annotated[object, Flag("Target", metavar="NAME")] = Field(
         None, description="The environment behind the agent's tools, for scenarios that name none."
     )
+    serve_tools: Annotated[bool, Flag("Target")] = Field(
+        False, description="Serve each conversation's tools over MCP, for an agent in another process."
+    )
     observation_source: Annotated[object, Flag("Target", metavar="MODULE:ATTRIBUTE")] = Field(
         None, description="The store behind the agent, read after each of its turns for what the turn left there."
     )
@@ -342,6 +345,7 @@ class SimulationOptions(TypedDict, total=False):
     vercel_url: str | None
     target_reasoning_effort: str | None
     environment: object
+    serve_tools: bool
     observation_source: object
     max_observed_events: int | None
     target_agent_timeout_ms: int

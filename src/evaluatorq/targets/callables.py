@@ -1,8 +1,9 @@
 """Python functions as agents: ``agent(messages)``, async or not, with the tools of the environment if it asks for them.
 
-What a function takes is decided once, from its signature: messages first, then by name ``tools`` (a ``Toolset``) and
-``thread_id``. Code that does not await runs in a thread of its own unless it is marked with ``inline``. One call is one
-attempt: when it fails, what its tools changed is undone, and tools that it left running are refused.
+What a function takes is decided once, from its signature: messages first, then by name ``tools`` (a ``Toolset``),
+``thread_id`` and ``tools_url`` (where the tools are served over MCP). Code that does not await runs in a thread of its
+own unless it is marked with ``inline``. One call is one attempt: when it fails, what its tools changed is undone, and
+tools that it left running are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from evaluatorq.toolset import Bridge, Recorder, ToolRefused, Toolset
 
 AgentFunction = Callable[..., object]  # type: ignore[explicit-any]  # only "..." can say: whatever its parameters are
 F = TypeVar("F", bound=AgentFunction)
-_OFFERED = ("tools", "thread_id")
+_OFFERED = ("tools", "thread_id", "tools_url")
 _INLINE = "runs_inline"
 
 
@@ -51,6 +52,7 @@ class AgentCall:
     tools: str | None = None
     tools_optional: bool = False
     takes_thread_id: bool = False
+    takes_tools_url: bool = False
     runs_inline: bool = False
 
 
@@ -73,7 +75,9 @@ def read_signature(function: AgentFunction, name: str | None = None) -> AgentCal
     tools = next((p for p in rest if p.name == "tools" or _is_toolset(p.annotation)), None)
     unknown = [p.name for p in rest if p is not tools and p.name not in _OFFERED and p.default is p.empty]
     if unknown:
-        raise ConfigError(f"{name} also asks for {', '.join(unknown)}; an agent gets messages, tools and thread_id")
+        raise ConfigError(
+            f"{name} also asks for {', '.join(unknown)}; an agent gets messages, tools, thread_id and tools_url"
+        )
     return AgentCall(
         function,
         name,
@@ -81,6 +85,7 @@ def read_signature(function: AgentFunction, name: str | None = None) -> AgentCal
         tools=tools.name if tools else None,
         tools_optional=tools is not None and tools.default is not tools.empty,
         takes_thread_id=any(p.name == "thread_id" for p in rest),
+        takes_tools_url=any(p.name == "tools_url" for p in rest),
         runs_inline=runs_inline,
     )
 
@@ -169,8 +174,11 @@ def _blaming_the_environment() -> Iterator[None]:
 class FunctionTarget:
     """One conversation with a function. Memory, if it has any, is its own affair: ``stateful`` says so."""
 
-    def __init__(self, call: AgentCall, environment: Environment | None, *, stateful: bool = False) -> None:
+    def __init__(
+        self, call: AgentCall, environment: Environment | None, *, stateful: bool = False, tools_url: str | None = None
+    ) -> None:
         self.stateful = stateful
+        self._tools_url = tools_url
         self._call = call
         self._environment = environment
 
@@ -219,6 +227,8 @@ class FunctionTarget:
             arguments[self._call.tools] = Toolset(recorder, bridge=bridge)
         if self._call.takes_thread_id:
             arguments["thread_id"] = thread_id
+        if self._call.takes_tools_url:
+            arguments["tools_url"] = self._tools_url
         return self._call.function(list(messages), **arguments)
 
     def _fault(self, error: BaseException) -> CallError:
@@ -234,4 +244,4 @@ class FunctionTargets:
 
     def __call__(self, seat: Seat) -> FunctionTarget:
         """The target of one conversation."""
-        return FunctionTarget(self._call, seat.environment, stateful=self._stateful)
+        return FunctionTarget(self._call, seat.environment, stateful=self._stateful, tools_url=seat.tools_url)

@@ -31,6 +31,7 @@ from evaluatorq.ports import Seat, TargetReply, ToolSpec
 from evaluatorq.targets.bodies import ANYWHERE, parsed, reply_from_json
 from evaluatorq.targets.replies import reply_of, unfit
 from evaluatorq.targets.templates import TargetSpec, expanded, request_values
+from evaluatorq.toolset import TOOLS_URL
 
 MOST_BYTES = 8_000_000
 GRACE_S = 1.0
@@ -77,7 +78,8 @@ class CommandTargets:
     def __call__(self, seat: Seat) -> CommandTarget:
         """The target of one conversation; its process starts with the first answer that is asked for."""
         tools = () if seat.environment is None else seat.environment.tools
-        return CommandTarget(self.spec, self._env, tools)
+        served = {} if seat.tools_url is None else {TOOLS_URL: seat.tools_url}
+        return CommandTarget(self.spec, {**self._env, **served}, tools)
 
 
 class CommandTarget:

@@ -48,9 +48,9 @@ class HttpTargetSpec(TargetSpec):
     """How to ask an endpoint and how to read it. Only ``url`` is needed.
 
     ``url``, ``headers`` and ``body`` may hold ``{{messages}}``, ``{{last_message}}``, ``{{thread_id}}``,
-    ``{{session_id}}`` and ``{{tools}}``; ``url`` and ``headers`` also ``${VARIABLES}`` of the environment. ``reply``,
-    ``tool_calls``, ``usage`` and ``session_id`` are paths in the answer. An endpoint that remembers the conversation is
-    asked with ``history: last``.
+    ``{{session_id}}``, ``{{tools}}`` and ``{{tools_url}}``; ``url`` and ``headers`` also ``${VARIABLES}`` of the
+    environment. ``reply``, ``tool_calls``, ``usage`` and ``session_id`` are paths in the answer. An endpoint that
+    remembers the conversation is asked with ``history: last``.
     """
 
     url: str
@@ -107,7 +107,8 @@ class HttpTargets:
     def __call__(self, seat: Seat) -> HttpTarget:
         """The target of one conversation."""
         tools = () if seat.environment is None else seat.environment.tools
-        return HttpTarget(self.spec, self._endpoint, self._wire, tools, self.spec.timeout_s or seat.answer_s)
+        limit_s = self.spec.timeout_s or seat.answer_s
+        return HttpTarget(self.spec, self._endpoint, self._wire, tools, tools_url=seat.tools_url, timeout_s=limit_s)
 
     async def aclose(self) -> None:
         """Closes the connections; the next conversation opens new ones."""
@@ -151,6 +152,8 @@ class HttpTarget:
         endpoint: _Endpoint,
         wire: SharedWire,
         tools: Sequence[ToolSpec] = (),
+        *,
+        tools_url: str | None = None,
         timeout_s: float | None = None,
     ) -> None:
         self.stateful = spec.remembers
@@ -158,6 +161,7 @@ class HttpTarget:
         self._endpoint = endpoint
         self._wire = wire
         self._tools = tools
+        self._tools_url = tools_url
         self._timeout_s = timeout_s
         self._session_id = None if spec.session_id else uuid4().hex
 
@@ -168,6 +172,7 @@ class HttpTarget:
             thread_id=thread_id,
             session_id=self._session_id,
             tools=self._tools,
+            tools_url=self._tools_url,
             only_last=self._spec.history == "last",
         )
         try:

@@ -18,7 +18,7 @@ from evaluatorq.model.base import Strict
 from evaluatorq.model.messages import Message
 from evaluatorq.ports import ToolSpec
 
-PLACEHOLDERS = ("messages", "last_message", "thread_id", "session_id", "tools")
+PLACEHOLDERS = ("messages", "last_message", "thread_id", "session_id", "tools", "tools_url")
 Values = Mapping[str, JsonValue]
 _PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
@@ -102,6 +102,7 @@ def request_values(
     thread_id: str,
     session_id: str | None,
     tools: Sequence[ToolSpec] = (),
+    tools_url: str | None = None,
     only_last: bool = False,
 ) -> dict[str, JsonValue]:
     """What the placeholders stand for in one request. ``only_last`` leaves out all up to the agent's last row."""
@@ -114,6 +115,7 @@ def request_values(
         "thread_id": thread_id,
         "session_id": session_id,
         "tools": [_tool(tool) for tool in tools],
+        "tools_url": tools_url,
     }
 
 
