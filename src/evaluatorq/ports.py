@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from pydantic import JsonValue
 
 from evaluatorq.conversation.machine import Conversation
+from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.judgments import Judgment
@@ -47,7 +48,8 @@ class TargetReply:
 
     ``reports_tools`` says that the agent shows every tool call it makes, so that their absence is a fact. ``report`` is
     what the agent tells of the turn besides: how it understood the message, the blocks of its reply, cards, its phase.
-    ``usage_known`` is ``False`` for a metered agent whose answer did not say what it cost.
+    ``usage_known`` is ``False`` for a metered agent whose answer did not say what it cost. ``assessment`` is what the
+    agent holds as it gives this answer, returned beside its words or calls.
     """
 
     messages: tuple[Message, ...]
@@ -61,6 +63,7 @@ class TargetReply:
     reasoning: str | None = None
     reports_tools: bool = False
     report: TurnReport | None = None
+    assessment: Assessment | None = None
 
 
 @dataclass(frozen=True, slots=True)

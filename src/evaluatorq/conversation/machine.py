@@ -14,13 +14,16 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
+from evaluatorq.conversation.choice import ENDED_BY_CHOICE, ended_by_choice, spoke_last
 from evaluatorq.conversation.facts import Facts, TurnEvent, begin_turn, notice
 from evaluatorq.conversation.ledger import Ledger, fold_verdicts, observe
 from evaluatorq.conversation.replacing import replace
 from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, ChangeWorld, Request, RunTools, Stop
 from evaluatorq.errors import ProtocolError
+from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
 from evaluatorq.model.events import (
+    BELIEFS,
     CallFailed,
     Ended,
     Event,
@@ -102,6 +105,8 @@ class Conversation:
     script_at: int = 0
     attempts: int = 1
     chain: str = ""
+    assessments: tuple[tuple[int, Assessment], ...] = ()
+    beliefs: tuple[JsonValue, ...] = ()
     ending: Stop | None = None
     ended: Ended | None = None
 
@@ -197,7 +202,7 @@ def apply(state: Conversation, event: Event) -> Conversation:  # noqa: PLR0911  
     """The state after ``event``. An event that does not fit the phase raises ``ProtocolError``."""
     match event:
         case Noted() | Scored():
-            return state
+            return _noted(state, event)
         case Resumed():
             return _resumed(state, event)
         case Ended():
@@ -251,6 +256,9 @@ def _target_replied(state: Conversation, event: TargetReplied) -> Conversation:
         target_model=state.target_model or event.model,
         reports_tools=state.reports_tools or event.reports_tools or any(m.tool_calls for m in event.messages),
     )
+    if event.assessment is not None:
+        row = max((i for i, row in enumerate(state.messages) if row.role == "assistant"), default=0)
+        state = replace(state, assessments=(*state.assessments, (row, event.assessment)))
     if open_calls(event.messages) and state.environment.present:
         return _begin_tools(state)
     return _reply_in(state)
@@ -272,6 +280,8 @@ def _reply_in(state: Conversation) -> Conversation:
     exchange = (users[-1], state.messages[-1].text)
     repeats = state.repeats + 1 if exchange == state.last_exchange else 1
     state = replace(state, turn_count=state.turn_count + 1, last_exchange=exchange, repeats=repeats)
+    if state.ending is None and ended_by_choice(state.scenario, state.messages):
+        state = replace(state, ending=ENDED_BY_CHOICE)
     if state.ending is None and repeats >= state.limits.repetition_limit:
         reason = f"The same exchange was repeated {repeats} times."
         state = replace(state, ending=Stop("judge", "repetition", reason))
@@ -285,7 +295,27 @@ def _reply_in(state: Conversation) -> Conversation:
 
 def _tools_returned(state: Conversation, event: ToolsReturned) -> Conversation:
     state = _paid(state, "environment", event)
-    return replace(_say(_world(state, event), event.messages), phase=Phase.TARGET)
+    state = replace(_say(_world(state, event), event.messages), phase=Phase.TARGET)
+    return _chosen_end(state) if ended_by_choice(state.scenario, state.messages) else state
+
+
+def _chosen_end(state: Conversation) -> Conversation:
+    """The agent ended the conversation by a tool. Words that came with the call are its reply, else there is none."""
+    facts = (*state.facts[:-1], replace(state.facts[-1], over=True)) if state.facts else state.facts
+    state = replace(state, ending=state.ending or ENDED_BY_CHOICE, facts=facts)
+    if spoke_last(state.messages):
+        return _reply_in(state)
+    return replace(_note(state, ENDED_BY_CHOICE.reason), phase=Phase.JUDGE)
+
+
+def _noted(state: Conversation, event: Noted | Scored) -> Conversation:
+    if isinstance(event, Scored):
+        return state
+    if event.usage is not None:
+        state = _spend(state, event.what, event.usage)
+    if not event.usage_known:
+        state = _unread(state, f"{event.what}: the answer did not say what it cost")
+    return replace(state, beliefs=(*state.beliefs, event.data)) if event.what == BELIEFS else state
 
 
 def _turn_judged(state: Conversation, event: TurnJudged) -> Conversation:

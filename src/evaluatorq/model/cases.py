@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from evaluatorq.model.base import Record, Strict
+from evaluatorq.model.cognition import Cognition
 from evaluatorq.model.expectations import Expectations
 from evaluatorq.model.worlds import OutsideEvent, ToolRules
 
@@ -211,7 +212,8 @@ class Scenario(Record):
     fixed user lines, sent word for word in order; a ``null`` line is left to the simulator. ``opens: agent`` lets the
     agent speak first. ``environment`` names a registered environment and ``setup`` its starting state; ``tools`` limits
     and mocks its tools, ``events`` are what others do to it meanwhile. ``expect`` is held against the observations,
-    ``claims`` against what the agent says that it did.
+    ``claims`` against what the agent says that it did. ``truth`` is for the scorers alone; ``hidden`` are JSON pointers
+    to what of it must not come out (all of it unless given). ``cognition`` says how to read what the agent believed.
     """
 
     name: str
@@ -234,6 +236,9 @@ class Scenario(Record):
     tools: dict[str, ToolRules] | None = None
     expect: Expectations | None = None
     claims: list[Claim] | None = None
+    truth: JsonValue = None
+    hidden: list[str] | None = None
+    cognition: Cognition | None = None
 
     @property
     def criterion_list(self) -> tuple[Criterion, ...]:

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, JsonValue, TypeAdapter
 
 from evaluatorq.errors import Component
+from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.base import Record
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message
@@ -20,7 +21,7 @@ from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.usage import Usage
 
 TerminatedByName = Literal["judge", "max_turns", "error", "timeout"]
-EndedBy = Literal["judge", "violation", "user", "max_turns", "repetition", "error", "timeout", "tool_cap"]
+EndedBy = Literal["judge", "violation", "user", "agent", "max_turns", "repetition", "error", "timeout", "tool_cap"]
 LineSource = Literal["first_message", "scripted", "simulated"]
 
 FaultCode = Literal[
@@ -85,6 +86,7 @@ class TargetReplied(_Answer):
     state_changed: bool = False
     effects: dict[str, bool] | None = None
     report: TurnReport | None = None
+    assessment: Assessment | None = None
     reports_tools: bool = False
     loss_mask: bool = False
 
@@ -145,14 +147,19 @@ class CallFailed(_Event):
 
 PAUSED = "paused"
 """What is noted of a conversation that was put aside between two calls, to be gone on with later."""
+BELIEFS = "beliefs"
+"""What is noted of values that somebody put forward: ``BeliefUpdate``, one or a list. They are kept in the record."""
 
 
 class Noted(_Event):
-    """Something worth keeping that changes nothing."""
+    """Something worth keeping that changes nothing that is asked next. ``usage`` is what learning it cost."""
 
     kind: Literal["noted"] = "noted"
     what: str
     data: JsonValue = None
+    usage: Usage | None = None
+    usage_known: bool = True
+    model: str | None = None
 
 
 class Ended(_Event):

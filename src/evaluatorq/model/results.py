@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 
 from evaluatorq.errors import Component
 from evaluatorq.model.base import Published, Record
+from evaluatorq.model.cognition import CognitionRecord
 from evaluatorq.model.events import EndedBy
 from evaluatorq.model.findings import ClaimFinding, ExpectationReport
 from evaluatorq.model.judgments import CriterionAudit
@@ -52,7 +53,7 @@ class SimulationResult(Published):
     ``failed_component``, ``goal_known`` (``False`` when nobody could decide the goal), ``judge_goal_achieved`` (the
     judge's opinion where code decided), ``fully_audited``, ``criteria_audit``, ``usage_by_role``, ``row``,
     ``attempts``, ``final_state``, ``observations`` (one for each turn of the agent), ``expectations`` (``None`` where
-    the scenario has none), ``claims`` (what the agent said that it did).
+    the scenario has none), ``claims`` (what the agent said that it did), ``cognition`` (what it believed and why).
     """
 
     messages: list[Message]
@@ -87,6 +88,7 @@ class SimulationResult(Published):
     observations: list[Observation] = Field(default_factory=list)
     expectations: ExpectationReport | None = None
     claims: list[ClaimFinding] | None = None
+    cognition: CognitionRecord | None = None
 
     @property
     def last_trace_id(self) -> str | None:

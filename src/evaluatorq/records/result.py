@@ -22,6 +22,7 @@ from evaluatorq.model.judgments import CriteriaMeta, CriterionAudit
 from evaluatorq.model.results import SimulationResult, TerminatedBy, TurnMetrics
 from evaluatorq.model.usage import NO_USAGE, Usage
 from evaluatorq.records.claims import claims_of
+from evaluatorq.records.cognition import cognition_of
 from evaluatorq.records.expectations import check_expectations
 from evaluatorq.records.observation import observations_of
 
@@ -78,6 +79,7 @@ def result_of(
         attempts=conversation.attempts,
         final_state=conversation.environment.state,
         observations=observations_of(conversation),
+        cognition=cognition_of(conversation),
     )
     scenario = conversation.scenario
     if scenario.expect is not None:

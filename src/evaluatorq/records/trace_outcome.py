@@ -21,7 +21,7 @@ from evaluatorq.records.result import result_of
 from evaluatorq.records.trace_rules import decision_of
 from evaluatorq.records.verdicts import CriterionView, criteria_of, verdict_from
 
-OWN_ENDINGS = frozenset({"judge", "user"})
+OWN_ENDINGS = frozenset({"judge", "user", "agent"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,7 @@ def ending_of(result: SimulationResult) -> str:
         "judge": "the judge",
         "violation": "something prohibited",
         "user": "the user",
+        "agent": "the agent",
         "max_turns": "the turn limit",
         "repetition": "repetition",
         "error": "an error",

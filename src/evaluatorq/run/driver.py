@@ -194,6 +194,7 @@ class Driver:
             reasoning=reply.reasoning,
             reports_tools=reply.reports_tools,
             report=reply.report,
+            assessment=reply.assessment,
             effects=self._effects(),
             state=state if changed else None,
             state_changed=changed,

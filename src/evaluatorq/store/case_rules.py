@@ -13,7 +13,7 @@ from typing import get_args
 
 from pydantic import JsonValue, TypeAdapter
 
-from evaluatorq.model import expectations
+from evaluatorq.model import assessments, cognition, expectations
 from evaluatorq.model.cases import (
     CommunicationStyle,
     ConversationStrategy,
@@ -124,6 +124,10 @@ _EXPECTED = (
     expectations.Forbidden, expectations.StateClaim, expectations.CountClaim, expectations.ActsClaim,
     expectations.ActClaim, expectations.ResolutionClaim, expectations.UnitClaim,
 )  # fmt: skip
+_BELIEVED = (
+    cognition.Cognition, cognition.AssessmentRule, cognition.ListRule, cognition.AcceptPolicy, cognition.ReadingRule,
+    cognition.Detector, assessments.Scale,
+)  # fmt: skip
 
 
 # ---------------------------------------------------------------- the three kinds of cases
@@ -168,6 +172,9 @@ SCENARIO_OPTIONAL: Fields = {
     "tools": model_rule(TypeAdapter(dict[str, ToolRules]), "a tool's rules", ToolRules, MockAnswer, MockFault),
     "expect": model_rule(TypeAdapter(expectations.Expectations), "an expectation", *_EXPECTED),
     "claims": list_of(_CLAIMED, "claims"),
+    "truth": anything,
+    "hidden": list_of(pointer, "JSON pointers into the truth"),
+    "cognition": model_rule(TypeAdapter(cognition.Cognition), "what the agent believed", *_BELIEVED),
 }
 
 DATAPOINT_FIELDS: Fields = {"id": text, "user_system_prompt": any_text, "first_message": any_text, "sample": count}
