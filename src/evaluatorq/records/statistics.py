@@ -200,7 +200,7 @@ def paired_mean_interval(
         return None
     mean = math.fsum(differences) / n
     squares = math.fsum((value - mean) ** 2 for value in differences)
-    if squares <= 0 or math.sqrt(squares) <= 1e-12 * n * abs(mean):
+    if squares**1.5 <= 0 or math.sqrt(squares) <= 1e-12 * n * abs(mean):
         return Interval(mean, mean)
     t = t_quantile(0.5 + confidence / 2, n - 1)
     if n > MOST_RESAMPLED:
