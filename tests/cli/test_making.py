@@ -1,0 +1,180 @@
+"""``sim run``, ``sim generate`` and ``sim apply``: what they ask, print and write, against an endpoint on loopback."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluatorq.store.runs import read_run
+from llm.fake_endpoint import FakeEndpoint, Seen, Served, completion, serving, tool_answer
+from writing_models import persona, scenario, verdict
+
+ABOUT = ("--agent-description", "Support of a shop for kettles.")
+RUN = (
+    "sim",
+    "run",
+    *ABOUT,
+    "--num-personas",
+    "1",
+    "--num-scenarios",
+    "2",
+    "--target",
+    "agents:polite",
+    "--max-turns",
+    "1",
+)
+
+
+def writes(seen: Seen) -> Served:
+    """Everything that the commands ask for, by the name of the object wanted."""
+    tools, messages = seen.body.get("tools"), seen.body["messages"]
+    if not tools:
+        return completion({"content": "Most of it went badly."})
+    name = tools[0]["function"]["name"]
+    found = re.match(r"Make (\d+) ", messages[-1]["content"])
+    count = int(found[1]) if found else 0
+    criteria = [{"criterion_id": f"criteria_{i}", "evidence": "", "occurred": False} for i in range(2)]
+    answers: dict[str, object] = {
+        "personas": {"personas": [persona(f"Person {i}") for i in range(count)]},
+        "scenarios": {"scenarios": [scenario(f"Scene {i}") for i in range(count)]},
+        "user_message": {"reply": "My kettle is broken.", "end_conversation": False},
+        "verdict": verdict(criteria_verdicts=criteria, goal_achieved=False),
+        "suggestions": {"suggestions": ["Ask for the order number first."]},
+        "edits": {"edits": [{"suggestion": 1, "find": "Be good.", "replace": "Ask first."}]},
+    }
+    return tool_answer(name, json.dumps(answers[name]))
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEndpoint]:
+    with serving() as fake:
+        fake.answer = writes
+        monkeypatch.setenv("OPENAI_BASE_URL", fake.base_url)
+        yield fake
+
+
+def saved(folder: Path) -> Path:
+    (path,) = (folder / ".evaluatorq" / "sim-runs").glob("*.json")
+    return path
+
+
+def test_run_makes_cases_writes_them_and_simulates_them(inside, folder: Path, endpoint: FakeEndpoint):
+    ran = inside(*RUN, "-d", "cases.jsonl", "--executive-summary", "--recommendations")
+    assert (ran.code, ran.out) == (0, "")
+    first, second, *_ = ran.err.splitlines()
+    assert first.startswith("Making 1 persona and 2 scenarios with 2 first messages by ")
+    assert first.endswith(", then 2 conversations")
+    assert second.startswith("Made 1 persona and 2 scenarios: 2 cases, ")
+    run = read_run(saved(folder))
+    assert (run.mode, run.total_results) == ("run", 2)
+    assert run.token_usage_total.total_tokens == 15 * len(endpoint.seen)
+    assert "Most of it went badly." in ran.err
+    assert re.search(r"Tokens .*generation 30, first\s+messages 30", ran.err, re.DOTALL)
+    rows = [json.loads(line) for line in (folder / "cases.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in rows] == [case.id for case in run.datapoints or ()]
+    assert inside("sim", "validate", "cases.jsonl").out == "2 datapoints: all right\n"
+    again = inside("sim", "simulate", "-i", "cases.jsonl", "--target", "agents:polite", "--max-turns", "1", "-y")
+    assert again.code == 0
+
+
+def test_json_of_a_run_is_one_document_also_when_nothing_is_saved(inside, folder: Path, endpoint: FakeEndpoint):
+    ran = inside(*RUN, "--json", "--no-save", "-q", "--recommendations")
+    assert (ran.code, ran.err) == (0, "")
+    printed = json.loads(ran.out)
+    assert (printed["mode"], len(printed["recommendations"])) == ("run", 2)
+    assert not (folder / ".evaluatorq" / "sim-runs").exists() or not list(
+        (folder / ".evaluatorq" / "sim-runs").glob("*.json")
+    )
+
+
+def test_what_could_not_be_made_is_said_and_the_rest_is_run(inside, folder: Path, endpoint: FakeEndpoint):
+    def half(seen: Seen) -> Served:
+        served = writes(seen)
+        return (
+            served
+            if b"scenarios" not in served.body
+            else tool_answer("scenarios", json.dumps({"scenarios": [scenario("S")]}))
+        )
+
+    endpoint.answer = half
+    ran = inside(*RUN, "-q")
+    assert ran.code == 0
+    assert read_run(saved(folder)).total_results == 2
+    assert ran.err == ""
+    endpoint.answer = lambda seen: (
+        Served(b"{}", 400) if "Make" in seen.body["messages"][-1]["content"] else writes(seen)
+    )
+    failed = inside(*RUN, "-d", "none.jsonl")
+    assert failed.code == 1
+    assert "could not be made" in failed.err
+    assert not (folder / "none.jsonl").exists()
+
+
+def test_a_project_that_simulates_its_own_cases_offline_can_still_have_some_made(
+    inside, folder, endpoint: FakeEndpoint
+):
+    store = folder / ".evaluatorq"
+    store.mkdir()
+    lines = ("[simulate]", 'personas = "p"', 'scenarios = "s"', 'target = "demo"', "offline = true", "max_turns = 1")
+    (store / "config.toml").write_text("\n".join(lines))
+    assert inside("sim", "run", *ABOUT, "--persona-seed", "a", "--scenario-seed", "b", "-q").code == 0
+    assert read_run(saved(folder)).target == "demo"
+    assert inside("sim", "generate", *ABOUT, "-d", "made.jsonl", "-q").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("sim", "run", "--target", "demo"), "agent_description is missing"),
+        (("sim", "run", *ABOUT), "no target"),
+        (("sim", "run", *ABOUT, "--target", "demo", "--personas", "p"), "no such option or argument: --personas"),
+        (("sim", "run", *ABOUT, "--target", "demo", "--num-personas", "0"), "num_personas"),
+        (("sim", "run", *ABOUT, "--target", "demo", "--config", '{"num_person": 1}'), "num_person: unknown option"),
+        (("sim", "generate", *ABOUT), "-d/--datapoints"),
+        (("sim", "generate", "-d", "x.jsonl"), "agent_description is missing"),
+        (("sim", "generate", *ABOUT, "-d", "agents.py"), "agents.py exists"),
+        (("sim", "apply", "latest"), "--prompt"),
+        (("sim", "apply", "latest", "--prompt", "p.txt"), "no saved runs"),
+    ],
+)
+def test_what_cannot_be_right_exits_2_before_anything_is_asked(inside, endpoint: FakeEndpoint, words, told: str):
+    ran = inside(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in " ".join(ran.err.split())
+    assert endpoint.seen == []
+
+
+def test_generate_writes_cases_or_rows_of_a_data_set(inside, folder: Path, endpoint: FakeEndpoint):
+    counts = ("--num-personas", "2", "--num-scenarios", "1")
+    ran = inside("sim", "generate", *ABOUT, "-d", "a.jsonl", *counts)
+    assert (ran.code, ran.out) == (0, "2 cases written to a.jsonl\n")
+    assert inside("sim", "generate", *ABOUT, "-d", "b.jsonl", *counts, "--dataset-format", "--config", "{}").code == 0
+    row = json.loads((folder / "b.jsonl").read_text().splitlines()[0])
+    assert row["inputs"]["category"] == "Person 0 - Scene 0"
+    for name in ("a.jsonl", "b.jsonl"):
+        assert inside("sim", "validate", name).out == "2 datapoints: all right\n"
+    assert not (folder / ".evaluatorq" / "sim-runs").exists()
+
+
+def test_apply_shows_a_patch_until_it_is_told_to_write(inside, folder: Path, endpoint: FakeEndpoint):
+    assert inside(*RUN, "--recommendations", "-q").code == 0
+    (folder / "prompt.txt").write_text("You help.\nBe good.\n")
+    dry = inside("sim", "apply", "latest", "--prompt", "prompt.txt")
+    assert dry.code == 0
+    assert dry.out.startswith("--- a/prompt.txt\n+++ b/prompt.txt\n")
+    assert "-Be good.\n+Ask first.\n" in dry.out
+    assert "Nothing was written" in dry.err
+    assert (folder / "prompt.txt").read_text() == "You help.\nBe good.\n"
+    wet = inside("sim", "apply", "latest", "--prompt", "prompt.txt", "--apply")
+    assert (wet.code, wet.out) == (0, "")
+    assert (folder / "prompt.txt").read_text() == "You help.\nAsk first.\n"
+    assert read_run(saved(folder)).applied_suggestions == ["Ask for the order number first."]
+    asked = len(endpoint.seen)
+    third = inside("sim", "apply", "latest", "--prompt", "prompt.txt", "--apply")
+    assert "already applied: Ask for the order number first." in third.err
+    assert "Nothing to change." in third.err
+    assert len(endpoint.seen) == asked
