@@ -5,7 +5,8 @@
     │   └── WrongKind (TypeError)     an object of a kind that cannot do the job
     ├── CaseError (ValueError)        a case file that cannot be right: file, line, field
     ├── ReplayError (RuntimeError)    a saved run that cannot be used
-    │   └── RunNotFound               with near matches
+    │   ├── RunNotFound               with near matches
+    │   └── ReplayDrift               what was replayed is not what was recorded
     ├── SchemaError (ValueError)      a file written by a newer version
     ├── StoreError (RuntimeError)     disk full, folder read-only, run locked by another process
     ├── ProtocolError (RuntimeError)  an event that does not fit: a fault of ours
@@ -24,6 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from evaluatorq.model.results import SimulationResult
@@ -66,6 +68,14 @@ class ReplayError(EvaluatorqError, RuntimeError):
 
 class RunNotFound(ReplayError):  # noqa: N818  a state of the world, as FileNotFoundError is
     """No saved run answers to that reference; the message lists near matches."""
+
+
+class ReplayDrift(ReplayError):  # noqa: N818  what happened
+    """A replay came to something else than was recorded. ``drifts`` has each difference with its place."""
+
+    def __init__(self, message: str, drifts: Sequence[object] = ()) -> None:
+        super().__init__(message)
+        self.drifts = tuple(drifts)
 
 
 class SchemaError(EvaluatorqError, ValueError):

@@ -245,7 +245,8 @@ def _scored() -> Sample:
         at = events[-1].at + timedelta(seconds=1)
         return [
             *events,
-            Scored(at=at, evaluator="goal_achieved", score=1.0, details={"why": None}),
+            Scored(at=at, evaluator="goal_achieved", score=1.0),
+            Scored(at=at, evaluator="taste", score=0.5, details={"why": None}),
             Scored(at=at, evaluator="mine", error="broke"),
         ]
 

@@ -252,6 +252,7 @@ class RunRef(Part):
     replayed_from: str | None = None
     own_user: Only | None = None
     own_judge: Only | None = None
+    own_scoring: Only | None = None
 
 
 class DatapointRef(Part):
@@ -368,6 +369,15 @@ class Totals(Part):
     masked_rows: int
 
 
+class Replayed(Part):
+    """How a replayed trace came about: of which conversation, and how each of its recorded steps was had."""
+
+    of: str
+    modes: dict[str, Literal["reexecuted", "substituted", "live", "skipped"]]
+    start_at: int | None = None
+    live_tools: Only | None = None
+
+
 class Trace(Part):
     """One conversation. ``snapshots`` maps ``s<n>``, the state before step ``n``, to its hash in ``states``; there is
     one wherever a conversation can be taken up.
@@ -388,6 +398,7 @@ class Trace(Part):
     totals: Totals
     snapshots: dict[str, Hash] | None = None
     states: dict[str, JsonValue] | None = None
+    replayed: Replayed | None = None
 
     @property
     def at(self) -> datetime:

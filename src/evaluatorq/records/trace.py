@@ -22,7 +22,8 @@ from evaluatorq.records.trace_outcome import Reached, caveats_of, outcome_of, to
 from evaluatorq.records.trace_rules import rules_of
 from evaluatorq.records.trace_steps import Calls, Place, note, steps_of
 
-OWN_ROLES = {"own_user": "user_simulator", "own_judge": "judge"}
+OWN_PARTS = {"own_user": "user_simulator", "own_judge": "judge", "own_scoring": "scoring"}
+"""Flags for what was not the package's own, so that a replay does not take it for that; and the options that say so."""
 
 
 def trace_of(plan: RunPlan, row: int, events: Iterable[Event]) -> Trace:
@@ -30,16 +31,22 @@ def trace_of(plan: RunPlan, row: int, events: Iterable[Event]) -> Trace:
     walk = Walk(begin(plan.datapoints[row], plan.limits))
     for event in events:
         walk.take(event)
-    reached = Reached.of(walk.state, walk.events, plan.thread_id(row), row, walk.damaged)
+    return document_of(walk, run_ref(plan), plan.thread_id(row), row)
+
+
+def document_of(walk: Walk, run: RunRef, thread_id: str, row: int) -> Trace:
+    """The trace of the events that a walk has taken."""
+    datapoint = walk.state.datapoint
+    reached = Reached.of(walk.state, walk.events, thread_id, row, walk.damaged)
     return Trace(
-        thread_id=plan.thread_id(row),
+        thread_id=thread_id,
         row=row,
-        run=run_ref(plan),
-        datapoint=DatapointRef(id=plan.datapoints[row].id, fingerprint=fingerprint(plan.datapoints[row])),
-        environment=_environment(plan.datapoints[row], walk.started),
+        run=run,
+        datapoint=DatapointRef(id=datapoint.id, fingerprint=fingerprint(datapoint)),
+        environment=_environment(datapoint, walk.started),
         caveats=caveats_of(reached) or None,
         started=_start(walk.started),
-        input=case_document(plan.datapoints[row]),
+        input=case_document(datapoint),
         steps=tuple(walk.steps),
         outcome=outcome_of(reached),
         verdicts=verdicts_of(reached),
@@ -111,7 +118,7 @@ class Walk:
 def run_ref(plan: RunPlan) -> RunRef:
     """The run as its traces name it."""
     target = TargetRef(kind=plan.target_kind, name=plan.target, type=plan.target_type, model=plan.target_model)
-    own = {flag: True for flag, option in OWN_ROLES.items() if plan.config.get(option) is not None}
+    own = {flag: True for flag, option in OWN_PARTS.items() if plan.config.get(option) is not None}
     return RunRef.model_validate(
         {
             "id": plan.run_id,

@@ -16,7 +16,6 @@ from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import (
     EVENT,
     CallFailed,
-    Ended,
     Event,
     Started,
     TargetReplied,
@@ -94,7 +93,7 @@ class _Reader:
     def __post_init__(self) -> None:
         self.last_reference = (self.trace.snapshots or {}).get("s0")
 
-    def event_of(self, group: Sequence[Step], at: int) -> Event:  # noqa: PLR0911  one kind of step per case
+    def event_of(self, group: Sequence[Step], at: int) -> Event:
         """The event that a group of steps was made from."""
         reference = (self.trace.snapshots or {}).get(f"s{at + len(group)}", self.last_reference)
         changed = reference != self.last_reference
@@ -103,7 +102,7 @@ class _Reader:
         world: dict[str, JsonValue] = {"state": state, "state_changed": True} if changed else {}
         acts = [step for step in group if not isinstance(step, RuleStep)]
         if not acts:
-            return self._ended(group[0], world)
+            raise SchemaError(f"{self.trace.thread_id}: step {at} is a rule that fired on nothing")
         failure = getattr(acts[0], "error", None)
         if isinstance(failure, Failure):
             return _call_failed(acts[0], failure)
@@ -113,18 +112,10 @@ class _Reader:
             case JudgeStep():
                 return _turn_judged(acts[0])
             case NoteStep():
-                return _noted(acts[0], state)
+                return _noted(acts[0], state, world, _rows(acts))
             case ToolStep(ran_by="environment"):
                 return _tools_returned([step for step in acts if isinstance(step, ToolStep)], world)
         return _target_replied(acts, world)
-
-    def _ended(self, step: Step, world: dict[str, JsonValue]) -> Ended:
-        outcome = self.trace.outcome
-        if outcome.terminal is None:
-            raise SchemaError(f"{self.trace.thread_id}: a rule ends the conversation and the outcome names no ending")
-        names = ("ended_by", "reason", "failed_component", "error_type", "lost", "time_limit_s", "state_error")
-        fields = {name: getattr(outcome, name) for name in names}
-        return Ended.model_validate({"at": step.at, "terminated_by": outcome.terminal, **fields, **world})
 
 
 def _paid(step: UserStep | TargetStep | ToolStep | JudgeStep) -> dict[str, object]:
@@ -206,8 +197,10 @@ def _call_failed(step: Step, failure: Failure) -> CallFailed:
     )
 
 
-def _noted(step: NoteStep, state: JsonValue) -> Event:
+def _noted(step: NoteStep, state: JsonValue, world: dict[str, JsonValue], called: tuple[Message, ...]) -> Event:
     fields: dict[str, object] = {**(step.data or {}), "kind": step.what, "at": step.at}
-    if step.what == "world_changed" or (step.what == "resumed" and fields.get("restart")):
+    if step.what == "ended":
+        fields |= {**world, "called": called}
+    elif step.what == "world_changed" or (step.what == "resumed" and fields.get("restart")):
         fields["state"] = state
     return EVENT.validate_python(fields)

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from evaluatorq.conversation.machine import Conversation
 from evaluatorq.model.events import (
     CallFailed,
+    Ended,
     Event,
     Observed,
     Resumed,
@@ -40,7 +41,18 @@ from evaluatorq.model.trace import (
 from evaluatorq.records.observation import call_outcome
 from evaluatorq.records.states import changes_between
 
-NOT_IN_NOTES = {"at", "kind", "state", "state_changed", "usage", "usage_known", "latency_ms", "digest", "loss_mask"}
+NOT_IN_NOTES = {
+    "at",
+    "kind",
+    "state",
+    "state_changed",
+    "usage",
+    "usage_known",
+    "latency_ms",
+    "digest",
+    "loss_mask",
+    "called",
+}
 
 
 @dataclass(slots=True)
@@ -78,7 +90,7 @@ class Place:
 
 
 def steps_of(place: Place) -> list[Step]:  # noqa: PLR0911  one kind of event per case
-    """The steps of one event; none for those that say how the conversation began and ended."""
+    """The steps of one event; none for one that says how the conversation began."""
     match place.event:
         case UserSpoke():
             return [_user(place, place.event)]
@@ -92,6 +104,8 @@ def steps_of(place: Place) -> list[Step]:  # noqa: PLR0911  one kind of event pe
             return [_failed(place, place.event)]
         case WorldChanged() | Observed() | Resumed():
             return [note(place)]
+        case Ended():
+            return [note(place), *_called(place, place.event)]
     return []
 
 
@@ -163,6 +177,16 @@ def _target(place: Place, event: TargetReplied) -> Iterator[Step]:
                 yield _tool(place, call, None, None, ran_by="target")
     if last is None:
         yield TargetStep.model_validate({**place.base(loss_mask=event.loss_mask), **_closing(event), "accepted": True})
+
+
+def _called(place: Place, event: Ended) -> Iterator[Step]:
+    """Calls that no answer of the agent came after; they are in no row of the transcript."""
+    calls = {call.id: call for row in event.called for call in row.tool_calls or ()}
+    for row in event.called:
+        if row.role == "tool":
+            yield _tool(place, calls.get(row.tool_call_id or ""), row, None, ran_by="target")
+        else:
+            yield TargetStep.model_validate({**place.base(loss_mask=True), "accepted": True, "message": row})
 
 
 def _closing(event: TargetReplied) -> dict[str, object]:

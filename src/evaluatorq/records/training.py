@@ -61,9 +61,9 @@ def _message(step: object) -> Message | None:
     match step:
         case UserStep(text=str() as text) if step.row is not None:
             return Message(role="user", content=text)
-        case TargetStep() if step.accepted:
+        case TargetStep() if step.accepted and step.row is not None:
             return step.message
-        case ToolStep():
+        case ToolStep() if step.row is not None:
             return step.message
     return None
 

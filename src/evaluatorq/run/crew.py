@@ -94,8 +94,12 @@ async def _given_back(participant: object) -> None:
 
 def conversation_seed(plan: RunPlan, row: int) -> int:
     """A seed of its own for each sample of each datapoint, the same whatever runs beside it."""
-    datapoint = plan.datapoints[row]
-    digest = hashlib.blake2b(f"{plan.seed}/{datapoint.id}/{datapoint.sample or 0}".encode(), digest_size=8)
+    return seed_of(plan.datapoints[row], plan.seed)
+
+
+def seed_of(datapoint: SimulationDatapoint, seed: int) -> int:
+    """The seed of one sample of a datapoint in a run with this seed."""
+    digest = hashlib.blake2b(f"{seed}/{datapoint.id}/{datapoint.sample or 0}".encode(), digest_size=8)
     return int.from_bytes(digest.digest())
 
 
