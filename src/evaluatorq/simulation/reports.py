@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from evaluatorq.records.triggers import SimulationRecommendationConfig
 from evaluatorq.reports.terminal import About, render_conversations, render_summary
 from evaluatorq.reports.transcript import conversation_view, render_conversation
 from evaluatorq.reports.view import Summary
+from evaluatorq.simulation.analysis import generate_recommendations
+from evaluatorq.simulation.suggestions import ApplySuggestionsResult, apply_suggestions
 
-__all__ = ["About", "Summary", "conversation_view", "render_conversation", "render_conversations", "render_summary"]
+__all__ = [
+    "About", "ApplySuggestionsResult", "SimulationRecommendationConfig", "Summary", "apply_suggestions",
+    "conversation_view", "generate_recommendations", "render_conversation", "render_conversations", "render_summary",
+]  # fmt: skip
