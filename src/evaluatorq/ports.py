@@ -295,7 +295,7 @@ class ChatRequest:
     tail: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChatReply:
     """A model's answer. ``answer`` is the object asked for by ``AnswerSpec``; ``text`` has no reasoning in it.
 

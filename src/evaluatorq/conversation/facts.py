@@ -7,13 +7,14 @@ A turn of the agent begins when it is asked and is over when it spoke or failed 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from evaluatorq.model.events import CallFailed, Ended, FaultCode, Observed, TargetReplied, ToolsReturned, WorldChanged
 from evaluatorq.model.messages import Message, open_calls
 from evaluatorq.model.observation import TurnReport
+from evaluatorq.model.replacing import replace
 
 UNUSABLE: frozenset[FaultCode] = frozenset(
     {"malformed_response", "truncated_response", "empty_reply", "refusal", "target_protocol", "bad_verdict"}
@@ -21,7 +22,7 @@ UNUSABLE: frozenset[FaultCode] = frozenset(
 """Failures where an answer came and was thrown away."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TurnFacts:
     """One turn of the agent. Its rows are ``messages[start:end]``; ``end`` is ``None`` while nothing came back.
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from evaluatorq.conversation.checks import occurrence
 from evaluatorq.conversation.quotes import find_quote
-from evaluatorq.conversation.replacing import replace
 from evaluatorq.model.cases import Check, Criterion, Scenario, criterion_id_for
 from evaluatorq.model.judgments import CriterionVerdict
 from evaluatorq.model.messages import Message
+from evaluatorq.model.replacing import replace
 
 QUOTE_REFUSED = "the quote is not in a message of the party the criterion is about"
 

@@ -17,7 +17,6 @@ from pydantic import JsonValue
 from evaluatorq.conversation.choice import ENDED_BY_CHOICE, ended_by_choice, spoke_last
 from evaluatorq.conversation.facts import Facts, TurnEvent, begin_turn, notice
 from evaluatorq.conversation.ledger import Ledger, fold_verdicts, observe
-from evaluatorq.conversation.replacing import replace
 from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, ChangeWorld, Request, RunTools, Stop
 from evaluatorq.errors import ProtocolError
 from evaluatorq.model.assessments import Assessment
@@ -40,6 +39,7 @@ from evaluatorq.model.events import (
 )
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message, ToolCall, open_calls
+from evaluatorq.model.replacing import replace
 from evaluatorq.model.results import ResponseTrace
 from evaluatorq.model.runs import Limits
 from evaluatorq.model.usage import NO_USAGE, Usage

@@ -7,7 +7,6 @@ it, which is learned (``evaluatorq.llm.abilities``); whether to ask again after 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -21,6 +20,7 @@ from evaluatorq.llm.exchange import Answer, Call
 from evaluatorq.llm.pricing import priced
 from evaluatorq.llm.reply import is_event_stream, read_events, read_reply
 from evaluatorq.llm.structured import read_answer
+from evaluatorq.model.replacing import replace
 from evaluatorq.model.usage import Usage
 from evaluatorq.pacing.limits import EndpointLimiter
 from evaluatorq.ports import ChatPrefix, ChatReply, ChatRequest
@@ -149,12 +149,15 @@ class OpenAIChat:
                 raise api_call_error(replace(error, status=status), self._where, body, self.endpoint.secrets)
             reply = read_reply(doc)
             if reply is not None:
-                return reply if reply.usage is None else replace(reply, usage=self._priced(reply.usage))
+                return self._priced(reply)
         usage = Usage.extract(doc) if isinstance(doc, dict) else None
         raise self._unreadable("malformed_response", "answered without a message", body, usage)
 
-    def _priced(self, usage: Usage) -> Usage:
-        return priced(usage, self.name, self.endpoint.base_url)
+    def _priced(self, reply: ChatReply) -> ChatReply:
+        if reply.usage is None:
+            return reply
+        usage = priced(reply.usage, self.name, self.endpoint.base_url)
+        return reply if usage is reply.usage else replace(reply, usage=usage)
 
     def _unreadable(self, code: str, what: str, body: bytes, usage: Usage | None = None) -> CallError:
         raw = clean_raw(body, self.endpoint.secrets)

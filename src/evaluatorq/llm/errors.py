@@ -40,7 +40,7 @@ _NO_CONNECTION = {("httpx", "ConnectError"), ("aiohttp", "ClientConnectorError")
 _URL_EXTRAS = re.compile(r"(https?://)(?:[^\s/@]*@)?([^\s?#'\"]*)[?#]?[^\s'\"]*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ApiError:
     """An endpoint's refusal in its own words: HTTP status and the members of ``error``, ``None`` where not given."""
 

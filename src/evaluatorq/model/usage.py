@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Self
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, computed_field
@@ -156,31 +157,41 @@ def _member(source: object, name: str) -> object | None:
 
 
 def _number(value: object) -> float | None:
+    if type(value) is int:
+        return value if value >= 0 else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if math.isfinite(value) and value >= 0 else None
 
 
-def _first(source: object, names: tuple[str, ...]) -> float | None:
+def _first(member: Callable[[str], object], names: tuple[str, ...]) -> float | None:
     for name in names:
-        value = _member(source, name)
+        value = member(name)
         if value is not None and (number := _number(value)) is not None:
             return number
     return None
 
 
+def _nested(member: Callable[[str], object], places: tuple[tuple[str, str], ...]) -> float | None:
+    for outer, inner in places:
+        details = member(outer)
+        if details is not None and (number := _number(_member(details, inner))) is not None:
+            return number
+    return None
+
+
 def _read_usage(source: object, calls: int) -> Usage | None:
+    member = source.get if type(source) is dict else partial(_member, source)
     counts: dict[str, int] = {}
     for field, names in _NAMES.items():
-        value = _first(source, names)
-        for outer, inner in _NESTED.get(field, ()):
-            if value is None:
-                value = _number(_member(_member(source, outer), inner))
+        value = _first(member, names)
+        if value is None and field in _NESTED:
+            value = _nested(member, _NESTED[field])
         if value is not None:
             counts[field] = int(value)
     if "input_tokens" not in counts and "output_tokens" not in counts and not counts.get("total_tokens"):
         return None
-    prices = {field: price for field, names in _PRICES.items() if (price := _first(source, names)) is not None}
+    prices = {field: price for field, names in _PRICES.items() if (price := _first(member, names)) is not None}
     if not counts.get("total_tokens"):
         counts["total_tokens"] = counts.get("input_tokens", 0) + counts.get("output_tokens", 0)
     return Usage.model_validate(

@@ -51,10 +51,13 @@ class Purse:
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
+        self._limited = budget != NO_LIMIT
         self.spent = NO_USAGE
 
     def spend(self, usage: Usage | None) -> str | None:
         """Books what an answer cost; returns why nothing new may begin, if so."""
+        if not self._limited:
+            return None
         if usage is not None and usage.calls:
             self.spent += usage
         return self.budget.exceeded_by(self.spent)

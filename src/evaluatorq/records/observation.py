@@ -30,6 +30,7 @@ from evaluatorq.records.states import appended_events, changes_between, revision
 
 T = TypeVar("T")
 BROKEN_TOOL = "tool_error"
+NO_REPORT = TurnReport()
 
 
 def observations_of(conversation: Conversation) -> list[Observation]:
@@ -130,6 +131,8 @@ def _object(text: str) -> dict[str, JsonValue]:
 
 def merged(reports: Sequence[TurnReport]) -> TurnReport:
     """Several reports as one: lists are joined, later single values win, a state keeps its first before."""
+    if not reports:
+        return NO_REPORT
     return TurnReport(
         turn_id=_last(report.turn_id for report in reports),
         acts=_joined(report.acts for report in reports),

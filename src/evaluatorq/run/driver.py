@@ -168,8 +168,11 @@ class Driver:
         limit = None if getattr(target, "manages_own_timeout", False) else self._crew.target_timeout_s
 
         async def ask() -> tuple[TargetReply, JsonValue]:
-            with anyio.fail_after(limit):
+            if limit is None:
                 reply = await target.respond(request.messages, thread_id=self._thread_id)
+            else:
+                with anyio.fail_after(limit):
+                    reply = await target.respond(request.messages, thread_id=self._thread_id)
             reply = self._with_served_calls(reply, request.messages)
             _check_reply(reply, has_environment=self._participants.environment is not None)
             return reply, snapshot_of(self._participants.environment)
@@ -228,7 +231,7 @@ class Driver:
 
     def _show_transcript(self) -> None:
         environment: object = self._participants.environment
-        if isinstance(environment, Attentive):
+        if environment is not None and isinstance(environment, Attentive):  # the first is quicker to see
             environment.attend(self.state.messages)
         if self._participants.served is not None:
             self._participants.served.begin(self.state.messages)

@@ -1,4 +1,4 @@
-"""``replace`` for the records of a conversation: what ``dataclasses.replace`` does, in a tenth of its time.
+"""``replace`` for frozen dataclasses: what ``dataclasses.replace`` does, in a tenth of its time.
 
 A conversation is replaced about ten times a turn, and the standard function sets each of its fields one by one. The
 records must have a ``__dict__`` (no slots) and no ``__post_init__``; a misspelt field is for the type checker to find.

@@ -6,10 +6,13 @@ import dataclasses
 
 import pytest
 
+from evaluatorq.conversation.facts import TurnFacts
 from evaluatorq.conversation.ledger import Entry, Ledger
 from evaluatorq.conversation.machine import Conversation, Environment, Turn
-from evaluatorq.conversation.replacing import replace
+from evaluatorq.llm.errors import ApiError
+from evaluatorq.model.replacing import replace
 from evaluatorq.model.usage import NO_USAGE
+from evaluatorq.ports import ChatReply
 
 
 def test_it_makes_what_the_standard_function_makes() -> None:
@@ -18,7 +21,7 @@ def test_it_makes_what_the_standard_function_makes() -> None:
     assert turn.note == "", "the record itself stays as it was"
 
 
-@pytest.mark.parametrize("record", [Conversation, Turn, Environment, Entry, Ledger])
-def test_every_record_of_a_conversation_can_be_replaced_quickly(record: type) -> None:
+@pytest.mark.parametrize("record", [Conversation, Turn, Environment, Entry, Ledger, TurnFacts, ApiError, ChatReply])
+def test_every_record_it_is_used_on_can_be_replaced_quickly(record: type) -> None:
     assert not hasattr(record, "__slots__"), "fields in slots would not be copied"
     assert not hasattr(record, "__post_init__"), "it would not be called"
