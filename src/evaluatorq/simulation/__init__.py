@@ -85,11 +85,13 @@ if TYPE_CHECKING:
         generate_datapoint,
     )
     from evaluatorq.simulation.generation import (
+        GeneratedDatapoints,
         generate,
         generate_and_simulate,
     )
     from evaluatorq.simulation.generators import (
         DatapointGenerator,
+        FirstMessageGenerationError,
         FirstMessageGenerator,
         PersonaGenerator,
         ScenarioGenerator,
@@ -154,7 +156,9 @@ _HOMES = {
     "DatapointGenerator": "simulation.generators",
     "DefaultHooks": "simulation.hooks",
     "EmotionalArc": "model.cases",
+    "FirstMessageGenerationError": "simulation.generators",
     "FirstMessageGenerator": "simulation.generators",
+    "GeneratedDatapoints": "simulation.generation",
     "InputFormat": "model.cases",
     "JudgeAgent": "simulation.agents",
     "Judgment": "model.judgments",
@@ -248,7 +252,9 @@ __all__ = [
     "DatapointGenerator",
     "DefaultHooks",
     "EmotionalArc",
+    "FirstMessageGenerationError",
     "FirstMessageGenerator",
+    "GeneratedDatapoints",
     "InputFormat",
     "JudgeAgent",
     "Judgment",

@@ -1,15 +1,26 @@
-"""A run as text for people; documents (Markdown, HTML) are made from the same summary."""
+"""A run as text for people, and what to change in the agent; documents are made from the same summary."""
 
 from __future__ import annotations
 
-from evaluatorq.records.triggers import SimulationRecommendationConfig
+from evaluatorq.records.triggers import SimulationRecommendationConfig, Trigger, find_triggers
 from evaluatorq.reports.terminal import About, render_conversations, render_summary
 from evaluatorq.reports.transcript import conversation_view, render_conversation
 from evaluatorq.reports.view import Summary
 from evaluatorq.simulation.analysis import generate_recommendations
-from evaluatorq.simulation.suggestions import ApplySuggestionsResult, apply_suggestions
+from evaluatorq.simulation.suggestions import ApplySuggestionsResult, apply_run_suggestions, apply_suggestions
 
 __all__ = [
-    "About", "ApplySuggestionsResult", "SimulationRecommendationConfig", "Summary", "apply_suggestions",
-    "conversation_view", "generate_recommendations", "render_conversation", "render_conversations", "render_summary",
-]  # fmt: skip
+    "About",
+    "ApplySuggestionsResult",
+    "SimulationRecommendationConfig",
+    "Summary",
+    "Trigger",
+    "apply_run_suggestions",
+    "apply_suggestions",
+    "conversation_view",
+    "find_triggers",
+    "generate_recommendations",
+    "render_conversation",
+    "render_conversations",
+    "render_summary",
+]
