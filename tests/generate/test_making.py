@@ -139,12 +139,13 @@ async def test_a_refused_key_ends_the_work_at_once():
 
 async def test_cancelled_calls_are_unknown_spend():
     async def never(*_: object) -> ChatReply:
+        scope.cancel()
         await anyio.sleep_forever()
         raise AssertionError
 
     model, bill = scripted({}), Bill()
     model.complete = never
-    with anyio.move_on_after(0.05):
+    with anyio.CancelScope() as scope:
         await made(PERSONAS, model, persona_slots(1, 0), bill)
     assert bill.spending.unread == {"generation": 1}
 

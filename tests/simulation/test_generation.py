@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import anyio
@@ -85,12 +86,14 @@ async def test_the_run_is_the_product_of_what_was_made_and_its_total_holds_every
 
 
 async def test_nothing_of_the_run_as_a_whole_is_made_unless_it_is_asked_for_and_stored():
-    for options in ({}, {"executive_summary": True, "recommendations": True}):
-        model = author()
-        results = await generate_and_simulate(
-            agent_description=ABOUT, num_personas=1, num_scenarios=1, target=polite, generation_client=model,
-            max_turns=1, **options,
-        )  # fmt: skip
+    asked = {"executive_summary": True, "recommendations": True}
+    told = pytest.warns(UserWarning, match="executive_summary and recommendations not made: the run is not stored")
+    for options, warned in (({}, nullcontext()), (asked, told)):
+        with warned:
+            results = await generate_and_simulate(
+                agent_description=ABOUT, num_personas=1, num_scenarios=1, target=polite, generation_client=author(),
+                max_turns=1, **options,
+            )  # fmt: skip
         assert (results.run.executive_summary, results.run.recommendations) == (None, None)
         assert set(results.run.usage_by_category) == {"conversations", "generation", "first_messages"}
 
@@ -222,11 +225,12 @@ async def test_an_interrupt_after_the_cases_were_made_leaves_a_run_to_resume(cap
         if request.prefix.answer and request.prefix.answer.name == "user_message":
             asked += 1
             if asked > 1:
+                scope.cancel()
                 await anyio.sleep_forever()
         return await inner(request)
 
     model.complete = slow
-    with anyio.move_on_after(1):
+    with anyio.CancelScope() as scope:
         await generate_and_simulate(
             agent_description=ABOUT, num_personas=1, num_scenarios=2, target=polite, generation_client=model, save=True,
             llm_parallelism=1, max_turns=1,

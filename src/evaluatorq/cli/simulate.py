@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from evaluatorq.cli.carry import Manner, add_manner, carry_out, manner_of
+from evaluatorq.cli.console import say
 from evaluatorq.cli.layers import config_of
 from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
 from evaluatorq.errors import ConfigError, SimulationCancelledError
@@ -98,7 +99,9 @@ def ask_to_start(conversations: int) -> None:
 @contextmanager
 def printable(config: C, manner: Manner) -> Iterator[tuple[C, Manner]]:
     """A run that is to be printed but kept nowhere is written to a temporary file for as long as it takes."""
-    if not manner.json or config.save or config.report_path is not None:
+    if not manner.json or config.is_stored:
+        if (config.executive_summary or config.recommendations) and not config.is_stored:
+            say("No summary and no recommendations are made: the run is not stored.")
         yield config, manner
         return
     with tempfile.TemporaryDirectory() as folder:

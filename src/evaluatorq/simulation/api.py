@@ -20,6 +20,7 @@ from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.assemble import assembled, cases_of, plan_of
 from evaluatorq.simulation.config import TARGETS, SimulationConfig, SimulationOptions
+from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.orders import OrderOptions
 from evaluatorq.simulation.recording import must_be_given_again
@@ -50,6 +51,7 @@ async def simulate(**options: Unpack[SimulationOptions]) -> SimulationResults:
     the run and its path. ``SimulationCancelledError`` when a hook declined; nothing was asked or paid for then.
     """
     config = SimulationConfig.parse(options)
+    warn_of_unstored(config)
     hooks = HookStream(config.hooks, config.datapoint_parallelism)
     async with hooks.around():
         outcome = await run_simulation(config, sinks=[hooks], keep=True)

@@ -36,3 +36,11 @@ def warn_of_no_effect(config: SimulationConfig) -> None:
         reasons["llm_config.api"] = "models are asked by chat completions"
     for name, why in reasons.items():
         warnings.warn(f"{name} has no effect: {why}", UserWarning, stacklevel=4)
+
+
+def warn_of_unstored(config: SimulationConfig) -> None:
+    """Warns that what would be thrown away is not made: there is no run file for it."""
+    asked = [name for name in ("executive_summary", "recommendations") if getattr(config, name)]
+    if asked and not config.is_stored:
+        text = f"{' and '.join(asked)} not made: the run is not stored (save=True or report_path)"
+        warnings.warn(text, UserWarning, stacklevel=3)

@@ -41,9 +41,11 @@ from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.run.shelf import shelve
 from evaluatorq.simulation.api import SimulationResults, check_outcome, concluded, run_options, write_results
 from evaluatorq.simulation.assemble import Cases, assembled, plan_of
+from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.models import Models, fast_model, opened_models
 from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, RunConfig, RunOptions
+from evaluatorq.simulation.served import served
 from evaluatorq.simulation.workshop import Openings, Workshop, paired, retry_of, some, spoken
 
 _log = logging.getLogger(__name__)
@@ -109,6 +111,7 @@ async def generate_and_simulate(**options: Unpack[RunOptions]) -> SimulationResu
     if emit is not None and not callable(emit):
         raise WrongKind(f"emit_datapoints is a function that takes the list of datapoints, not {emit!r}")
     config = RunConfig.parse(given)
+    warn_of_unstored(config)
 
     async def prepared(plan: RunPlan) -> None:
         _tell(plan.problems)
@@ -127,14 +130,14 @@ async def run_made(
     config: RunConfig, *, sinks: Sequence[Sink] = (), keep: bool = False, prepared: Prepared | None = None
 ) -> RunOutcome:
     """Makes the cases that ``config`` orders, shows ``prepared`` the plan, and simulates them."""
-    async with assembled(config, _at_once(config)) as assembly:
+    async with assembled(config, _at_once(config)) as assembly, served(assembly.crew, config) as crew:
         draft = plan_of(config, Cases(()), assembly, now=SystemClock().now()).model_copy(update={"mode": "run"})
         with _shelf(config) as shelf:
             plan = await _made(config, draft, assembly.source, sinks, shelf)
             if prepared is not None:
                 await prepared(plan)
-            await try_worlds(plan, assembly.crew)
-        outcome = await run_plan(plan, assembly.crew, run_options(config, plan, keep=keep), sinks)
+            await try_worlds(plan, crew)
+        outcome = await run_plan(plan, crew, run_options(config, plan, keep=keep), sinks)
     write_results(outcome, config.results)
     return outcome
 
