@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from evaluatorq.errors import ConfigError
+from evaluatorq.records.gate_rules import GateRules
 from evaluatorq.simulation.config import ANALYSES, INPUTS, TARGETS, SimulationConfig, canonical
 from evaluatorq.store.paths import store_dir
 
 C = TypeVar("C", bound=SimulationConfig)
 TABLE = "simulate"
+GATE_TABLE = "gate"
 PATHS = ("personas", "scenarios", "input", "report_path", "results")
 _CASES = ("personas", "scenarios")
 _MODELS = ("sim_model", "judge_model")
@@ -109,21 +111,35 @@ def project_layer() -> dict[str, object]:
     return layer
 
 
+def gate_layer() -> dict[str, object]:
+    """The project's rules for ``sim gate``."""
+    path = store_dir() / "config.toml"
+    if not path.is_file():
+        return {}
+    rules = _table(_read(path, "project defaults"), path, GATE_TABLE)
+    if not isinstance(rules, dict):
+        raise ConfigError(f"{path}: [{GATE_TABLE}] is no table of rules")
+    GateRules.parse(rules, where=f"{path}: [{GATE_TABLE}]")
+    return rules
+
+
 def _based(value: object, base: Path) -> object:
     if isinstance(value, str):
         return str(base / value)
     return [_based(item, base) for item in value] if isinstance(value, list) else value
 
 
-def _table(text: str, path: Path) -> object:
+def _table(text: str, path: Path, table: str = TABLE) -> object:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
-    stray = sorted(set(document) - {TABLE})
+    stray = sorted(set(document) - {TABLE, GATE_TABLE})
     if stray:
-        raise ConfigError(f"{path}: {stray[0]}: unknown key; options stand in the table [{TABLE}]")
-    return document.get(TABLE, {})
+        raise ConfigError(
+            f"{path}: {stray[0]}: unknown key; options stand in the table [{TABLE}], rules in [{GATE_TABLE}]"
+        )
+    return document.get(table, {})
 
 
 def _read(path: Path, what: str) -> str:

@@ -126,9 +126,9 @@ def compare_facts(a: RunFacts, b: RunFacts, control: RunFacts | None = None) -> 
     withheld = _withheld(left_out, compared, overall)
     measures = [overall, *sorted(judged(columns[1:], SEED), key=lambda measure: _ORDER.index(measure.kind))]
     return Comparison(
-        a=_label(a),
-        b=_label(b),
-        control=_label(control) if control else None,
+        a=run_label(a),
+        b=run_label(b),
+        control=run_label(control) if control else None,
         word="could not measure" if withheld else overall.word,
         headline=_headline(measures, withheld),
         withheld=withheld,
@@ -174,9 +174,9 @@ class _Table:
         for left, right in _criteria(pair):
             self._column("criterion", left.rule, a.case.scenario, left.id).add(case, left.held, right.held)
         self._column("resource", "turns").add(case, a.turns, b.turns)
-        if a.tokens or b.tokens or a.tokens is None or b.tokens is None:
+        if (a.tokens, b.tokens) != (0, 0):
             self._column("resource", "tokens").add(case, a.tokens, b.tokens)
-        if a.cost is not None or b.cost is not None:
+        if a.cost or b.cost:
             self._column("resource", "cost in USD").add(case, a.cost, b.cost)
 
     def _column(self, kind: Kind, name: str, scenario: str | None = None, identity: str = "") -> Column:
@@ -311,7 +311,8 @@ def p_text(p_value: float | None) -> str:
     return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
 
 
-def _label(facts: RunFacts) -> RunLabel:
+def run_label(facts: RunFacts) -> RunLabel:
+    """What a report says of a run."""
     header, talks = facts.header, facts.conversations
     return RunLabel(
         run_name=header.run_name,

@@ -191,7 +191,6 @@ class _Reader:
         slot = self._place(position, result)
         slot.taken = True
         views = criteria_of(result)
-        unpriced = not result.token_usage_known or result.token_usage.cost_is_partial
         return ConversationFacts(
             row=position if result.row is None else result.row,
             case=slot.case,
@@ -203,7 +202,7 @@ class _Reader:
             scores={self._kept(name): score for name, score in scores_by_name(result, self._evaluators).items()},
             turns=result.turn_count,
             tokens=result.token_usage.total_tokens if result.token_usage_known else None,
-            cost=None if unpriced else result.token_usage.total_cost,
+            cost=_cost(result),
             transcript=transcript_digest(result.messages),
             component=result.failed_component,
             objections=tuple(objections(result)),
@@ -245,6 +244,14 @@ class _Reader:
 
     def _kept(self, text: str) -> str:
         return self._texts.setdefault(text, text)
+
+
+def _cost(result: SimulationResult) -> float | None:
+    """What the conversation cost; ``None`` unless every call told its price. Nothing asked is nothing paid."""
+    usage = result.token_usage
+    if not result.token_usage_known or usage.cost_is_partial:
+        return None
+    return 0.0 if usage.calls == 0 and not usage.total_tokens else usage.total_cost
 
 
 def _expected(result: SimulationResult) -> Iterator[Quoted]:

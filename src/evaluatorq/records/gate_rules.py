@@ -1,0 +1,132 @@
+"""What a gate asks (``GateRules``, the table ``[gate]`` of the project's settings), and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from evaluatorq.errors import ConfigError
+from evaluatorq.model.base import Record, Strict
+from evaluatorq.records.compare import RunLabel
+
+State = Literal["holds", "broken", "could not measure"]
+HOLDS, BROKEN, UNMEASURED = 0, 1, 3
+Share = Annotated[float, Field(ge=0, le=1)]
+GATE_VERSION = 1
+
+
+class Allowed(Strict):
+    """How many conversations may be so: a count, or a share of all (written ``5%``)."""
+
+    count: int | None = Field(None, ge=0)
+    share: Share | None = None
+
+    def __str__(self) -> str:
+        return f"{self.share * 100:g} %" if self.share is not None else str(self.count)
+
+    def most(self, total: int) -> float:
+        """The largest number of ``total`` that is allowed."""
+        return self.share * total if self.share is not None else float(self.count or 0)
+
+
+def _allowed(value: object) -> object:
+    """A count or a share as people write them."""
+    match value:
+        case None | Allowed() | dict():
+            return value
+        case bool():
+            pass
+        case int():
+            return {"count": value}
+        case str() if value.strip().isdecimal():
+            return {"count": int(value)}
+        case str() if value.strip().endswith("%"):
+            with suppress(ValueError):
+                return {"share": float(value.strip().removesuffix("%")) / 100}
+    raise ValueError(f"is {value!r}; write a count such as 3, or a share such as '5%'")
+
+
+Most = Annotated[Allowed | None, BeforeValidator(_allowed)]
+
+
+class GateRules(Strict):
+    """Thresholds; none of them means the reference gate. A ``min_`` is of a rate or mean, a ``max_`` of conversations
+    (a count, or ``"5%"``), of criteria, or of what the run spent.
+    """
+
+    strict: bool = Field(False, description="Also every rule of the gate without options.")
+    min_pass_rate: Share | None = Field(None, description="Least share of conversations that passed.")
+    min_goal_rate: Share | None = Field(None, description="Least share of conversations that reached their goal.")
+    min_criteria_rate: Share | None = Field(None, description="Least share of criteria that held.")
+    min_criterion: dict[str, Share] = Field(
+        default_factory=dict, description="Least share for one criterion, by a part of its text or a glob."
+    )
+    min_evaluator: dict[str, Share] = Field(default_factory=dict, description="Least mean of an evaluator.")
+    min_pass_hat_k: Share | None = Field(None, description="Least chance that all samples of a datapoint pass.")
+    max_errors: Most = Field(None, description="Most conversations that ended in an error or timeout.")
+    max_unknown: Most = Field(None, description="Most conversations that nobody could decide.")
+    max_unaudited: int | None = Field(None, ge=0, description="Most criteria that nobody audited.")
+    max_unverified: int | None = Field(None, ge=0, description="Most verdicts whose quote nobody said.")
+    max_flaky: Most = Field(None, description="Most datapoints that pass in some samples only.")
+    max_tokens: int | None = Field(None, ge=0, description="Most tokens of the whole run.")
+    max_cost: float | None = Field(None, ge=0, description="Most USD of the whole run.")
+    max_mean_turns: float | None = Field(None, gt=0, description="Most exchanges of a conversation, on average.")
+    baseline: str | None = Field(None, description="A run to compare with: nothing may be worse.")
+    max_lost: Most = Field(None, description="Most datapoints that held in the baseline and do not now.")
+
+    @classmethod
+    def parse(cls, options: Mapping[str, object], *, where: str = "") -> Self:
+        """The rules that ``options`` describe; ``ConfigError`` in one sentence, which begins with ``where``."""
+        try:
+            return cls.model_validate(dict(options))
+        except ValidationError as error:
+            faults = [_sentence(fault["type"], fault["loc"], fault["msg"], fault["input"]) for fault in error.errors()]
+            raise ConfigError(f"{where}: {'; '.join(faults)}" if where else "; ".join(faults)) from None
+
+
+class Evidence(Record):
+    """A conversation that a rule points at: why, and the words that show it."""
+
+    row: int
+    name: str
+    why: str
+    quote: str = ""
+    turn: int | None = None
+
+
+class RuleResult(Record):
+    """One rule: what it asks, what was found, and the conversations to look at."""
+
+    rule: str
+    state: State
+    found: str
+    conversations: tuple[Evidence, ...] = ()
+
+
+class GateReport(Record):
+    """The gate's decision. ``broken`` outweighs ``could not measure``, which outweighs ``holds``."""
+
+    gate_version: int = GATE_VERSION
+    run: RunLabel
+    baseline: RunLabel | None = None
+    state: State
+    rules: tuple[RuleResult, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 holds, 1 broken, 3 could not measure."""
+        return {"holds": HOLDS, "broken": BROKEN, "could not measure": UNMEASURED}[self.state]
+
+
+def _sentence(kind: str, place: tuple[int | str, ...], message: str, given: object) -> str:
+    path = ".".join(map(str, place))
+    if kind == "extra_forbidden":
+        near = get_close_matches(path, GateRules.model_fields, n=1)
+        return f"{path}: no such rule" + (f"; did you mean {near[0]}?" if near else "")
+    if kind == "value_error":
+        return f"{path} {message.removeprefix('Value error, ')}"
+    return f"{path}: {message[:1].lower()}{message[1:]} (got {given!r})"

@@ -1,0 +1,66 @@
+"""Repeats as text: the run's pass rate with its interval, then every persona, scenario and flaky datapoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evaluatorq.records.samples import PassRate, SampleReport
+from evaluatorq.reports.terminal import Page, columns, percent, styled
+from evaluatorq.reports.text import one_line, plural
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_OF = {"verdict": "passed", "goal": "reached the goal", "decided": "held in all that was decided"}
+
+
+def render_samples(report: SampleReport, *, width: int = 80, color: bool = False) -> str:
+    """The counts for a reader at a terminal."""
+    page, run = Page(width, color), report.run
+    title = f"{run.name} · {plural(run.datapoints, 'datapoint')}, {plural(report.k, 'sample')} each"
+    page.add(styled(one_line(title), "bold"), "", columns(_facts(report)))
+    for name, rates in (("Personas", report.personas), ("Scenarios", report.scenarios)):
+        page.add("", styled(name, "bold"), columns([_row(rate) for rate in rates]))
+    flaky = report.flaky
+    if flaky:
+        page.add("", styled("Flaky", "bold"), columns([_flaky(rate) for rate in flaky]))
+    elif report.k > 1:
+        page.add("", "No datapoint is flaky.")
+    return page.text()
+
+
+def _facts(report: SampleReport) -> list[list[str | Text]]:
+    run, k = report.run, report.k
+    rows: list[list[str | Text]] = [["samples", f"{run.passed} of {run.measured} {_OF[report.of]}{_interval(run)}"]]
+    if run.measured < run.samples:
+        left = f"{run.measured} of {run.samples} measured ({percent(run.coverage)})"
+        errors = f"; {run.errored} errored, {run.errored_by_agent} by the agent" if run.errored else ""
+        strict = f"; {percent(run.strict)} if the rest failed" if run.strict is not None else ""
+        rows.append(["coverage", styled(left + errors + strict, "yellow")])
+    if k > 1:
+        rows.append([f"pass^{k}", _chance(run.pass_hat_k, f"all {k} samples of a datapoint pass")])
+        rows.append([f"pass@{k}", _chance(run.pass_at_k, f"at least one of {k} passes")])
+        steady = "not observed" if run.flaky_behaviour is None else str(run.flaky_behaviour)
+        rows.append(["flaky", f"{run.flaky_verdict} by verdict, {steady} by behaviour, of {run.datapoints}"])
+    return rows
+
+
+def _chance(share: float | None, meaning: str) -> str:
+    return f"{percent(share)}: {meaning}" if share is not None else "not available: too few samples were measured"
+
+
+def _interval(rate: PassRate) -> str:
+    if rate.rate is None:
+        return ""
+    return f" ({percent(rate.rate)}, 95 %: {percent(rate.low)} to {percent(rate.high)})"
+
+
+def _row(rate: PassRate) -> list[str | Text]:
+    return [one_line(rate.name, 50), f"{rate.passed} of {rate.measured}{_interval(rate)}"]
+
+
+def _flaky(rate: PassRate) -> list[str | Text]:
+    ways = [f"{rate.passed} of {rate.measured} passed"] if rate.flaky_verdict else []
+    ways += [f"{rate.behaviours} behaviours"] if rate.flaky_behaviour else []
+    rows = " ".join(f"[{row}]" for row in rate.rows[:10]) + (" …" if len(rate.rows) > 10 else "")
+    return [one_line(rate.name, 60), ", ".join(ways), rows]

@@ -1,0 +1,132 @@
+"""``sim compare``, ``sim gate``, ``sim samples``: an old run as the measure of a new one, as CI calls them."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+OFFLINE = ("sim", "simulate", "--offline", "-q", "--only", "Refund within*")
+"""Six personas in one scenario that code decides in full."""
+
+
+@pytest.fixture
+def two_runs(inside):
+    assert inside(*OFFLINE, "-n", "good").code == 0
+    assert inside(*OFFLINE, "-n", "flawed", "--target", "demo:flawed").code == 0
+    return inside
+
+
+def test_the_flawed_agent_is_worse_and_the_words_of_both_sides_show_it(two_runs):
+    compared = two_runs("sim", "compare", "good", "flawed")
+    assert (compared.code, compared.err) == (0, "")
+    assert "✗ worse: 6 of 6 datapoints lost, 0 gained (p = 0.031)" in compared.out
+    text = " ".join(compared.out.split())
+    assert "✗ lost Refund within the window: must happen: The agent looks the order up before it acts" in text
+    assert "A [0] held: find_order(" in text
+    assert "B [0] broken: never happened" in text
+
+
+def test_a_comparison_is_json_and_markdown_as_well(two_runs, folder):
+    compared = two_runs("sim", "compare", "good", "flawed", "--json", "--markdown", "out/report.md")
+    found = json.loads(compared.out)
+    assert (found["word"], found["unit"], found["datapoints"]) == ("worse", "datapoint", 6)
+    assert all(flip["change"] == "lost" and flip["a"]["held"] for flip in found["flips"])
+    assert (folder / "out" / "report.md").read_text().startswith("## ❌ worse")
+
+
+def test_a_control_run_takes_its_noise_out(two_runs):
+    compared = two_runs("sim", "compare", "good", "flawed", "--control", "good", "--json")
+    assert json.loads(compared.out)["measures"][0]["noise"] == 0.0
+
+
+def test_a_run_that_is_not_there_is_asked_wrongly(two_runs):
+    compared = two_runs("sim", "compare", "good", "flwed")
+    assert compared.code == 2
+    assert "did you mean flawed" in compared.err
+
+
+def test_the_gates_exit_code_is_its_decision(two_runs):
+    assert two_runs("sim", "gate", "good").code == 0
+    broken = two_runs("sim", "gate", "flawed")
+    assert broken.code == 1
+    assert "✗ gate: broken" in broken.out
+    assert "[0] Blunt engineer · Refund within the window" in broken.out
+    assert two_runs("sim", "gate", "flawed", "--min-goal-rate", "0.5").code in (0, 1)
+    assert two_runs("sim", "gate", "flawed", "--baseline", "good").code == 1
+    assert two_runs("sim", "gate", "good", "--baseline", "flawed", "--max-lost", "0").code == 0
+    assert two_runs("sim", "gate", "--max-errors", "0").code == 0, "the latest run"
+
+
+def test_what_was_not_measured_is_neither_green_nor_red(inside):
+    assert inside("sim", "simulate", "--offline", "-q", "--only", "Wrong item*").code == 0
+    unmeasured = inside("sim", "gate", "latest", "--min-pass-rate", "0.9")
+    assert unmeasured.code == 3
+    assert "? gate: could not measure" in unmeasured.out
+
+
+def test_a_file_that_cannot_be_read_could_not_be_measured(inside, folder):
+    torn = folder / "torn.json"
+    torn.write_text('{"mode": "simulate"')
+    refused = inside("sim", "gate", str(torn))
+    assert (refused.code, refused.out) == (3, "")
+    assert refused.err.startswith("Error: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--min-gaol-rate", "1"], "did you mean --min-goal-rate?"),
+        (["--min-goal-rate", "2"], "min_goal_rate: input should be less than or equal to 1"),
+        (["--max-errors", "few"], "write a count such as 3, or a share such as '5%'"),
+        (["--min-evaluator", "nice"], "--min-evaluator takes NAME=SHARE, not 'nice'"),
+        (["--min-evaluator", "nice=1"], "it has 'goal_achieved', 'criteria_met'"),
+        (["--min-criterion", "unicorn=1"], "no criterion of this run matches 'unicorn'"),
+        (["--baseline", "nobody"], "no saved run answers to 'nobody'"),
+    ],
+)
+def test_rules_that_cannot_be_right_are_exit_code_two(two_runs, words, said):
+    refused = two_runs("sim", "gate", "good", *words)
+    assert (refused.code, refused.out) == (2, "")
+    assert said in " ".join(refused.err.split())
+
+
+def test_the_projects_rules_stand_in_its_settings_and_an_option_wins(two_runs, folder):
+    settings = folder / ".evaluatorq" / "config.toml"
+    settings.write_text(
+        '[gate]\nmin_goal_rate = 1.0\nmax_errors = "5%"\n[gate.min_criterion]\n"looks the order up" = 1.0\n'
+    )
+    assert two_runs("sim", "gate", "good").code == 0
+    broken = two_runs("sim", "gate", "flawed")
+    assert broken.code == 1
+    assert "criterion 'looks the order up' held: at least 100 %" in " ".join(broken.out.split())
+    assert two_runs("sim", "gate", "flawed", "--min-criterion", "looks the order up=0").code == 0
+    settings.write_text("[gate]\nmin_gaol_rate = 1\n")
+    wrong = two_runs("sim", "gate", "good")
+    assert wrong.code == 2
+    assert "[gate]: min_gaol_rate: no such rule; did you mean min_goal_rate?" in " ".join(wrong.err.split())
+
+
+def test_ci_gets_junit_markdown_and_json(two_runs, folder):
+    gated = two_runs("sim", "gate", "flawed", "--junit", "junit.xml", "--markdown", "summary.md", "--json")
+    decision = json.loads(gated.out)
+    assert (gated.code, decision["state"], decision["run"]["conversations"]) == (1, "broken", 6)
+    suites = ET.fromstring((folder / "junit.xml").read_bytes())
+    assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in suites] == [
+        ("flawed", "6", "6"), ("gate", "1", "1"),
+    ]  # fmt: skip
+    assert (folder / "summary.md").read_text().startswith("## ❌ Gate: broken")
+
+
+def test_repeats_are_counted_by_datapoint(inside):
+    assert inside(*OFFLINE, "--samples", "3", "-n", "thrice").code == 0
+    counted = inside("sim", "samples", "thrice")
+    assert "6 datapoints, 3 samples each" in counted.out
+    assert "pass^3" in counted.out
+    report = json.loads(inside("sim", "samples", "thrice", "--json", "--of", "goal").out)
+    assert (report["of"], report["k"], report["run"]["samples"], len(report["datapoints"])) == ("goal", 3, 18, 6)
+    again = inside("sim", "simulate", "--offline", "-q", "--from-run", "thrice", "--target", "demo", "-n", "again")
+    assert again.code == 0
+    compared = json.loads(inside("sim", "compare", "thrice", "again", "--json").out)
+    assert (compared["datapoints"], compared["conversations"]) == (6, 18)

@@ -1,0 +1,252 @@
+"""The gate holds, is broken or could not measure; without rules it decides as the published reference's snippet."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluatorq.errors import ConfigError
+from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.results import SimulationResult, TerminatedBy
+from evaluatorq.records.compare import compare_facts
+from evaluatorq.records.facts import RunFacts
+from evaluatorq.records.gate import gate
+from evaluatorq.records.gate_rules import GateReport, GateRules
+from made_runs import datapoints, facts, run_of, talk
+
+GOOD, RUDE, LEAKS, UNSURE = (True, True), (False, True), (True, False), (True, None)
+
+
+def decided(run: RunFacts, **rules: object) -> GateReport:
+    return gate(run, GateRules.parse(rules))
+
+
+def with_errors(points: list[SimulationDatapoint], errors: int, component: str) -> RunFacts:
+    goal = False if component == "target" else None
+    broken = [talk(p, i, goal=goal, ended=TerminatedBy.ERROR, component=component) for i, p in enumerate(points)]
+    return facts(points, broken[:errors] + [talk(p, i) for i, p in enumerate(points)][errors:])
+
+
+# ---------------------------------------------------------------- without rules
+
+
+def breaks_a_build(result: SimulationResult) -> bool:
+    """What the published reference asks of one conversation, in words of our own."""
+    dead = result.terminated_by.value in {"error", "timeout"}
+    entries = result.metadata.get("criteria_meta") or []
+    not_held = any(not entry["passed"] or entry.get("audited") is False for entry in entries)  # type: ignore[index,union-attr]
+    return dead or not result.goal_achieved or not_held or result.criteria_verified is not True
+
+
+RESULTS = st.tuples(
+    st.tuples(*[st.sampled_from([True, True, True, False, None])] * 2),
+    st.booleans(),
+    st.sampled_from(list(TerminatedBy)),
+    st.sampled_from([True, True, True, False, None]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(RESULTS, max_size=4))
+def test_without_rules_it_decides_as_the_published_snippet_does(made: list[tuple[object, ...]]) -> None:
+    points = datapoints(len(made))
+    results = []
+    for i, (held, goal, ended, verified, old) in enumerate(made):
+        result = talk(points[i], i, held, goal=goal, ended=ended)  # type: ignore[arg-type]
+        result.criteria_verified = verified  # type: ignore[assignment]
+        if old:
+            result.metadata["criteria_meta"] = [
+                {k: v for k, v in entry.items() if k != "audited"}
+                for entry in result.metadata["criteria_meta"]  # type: ignore[union-attr]
+            ]
+        results.append(result)
+    report = decided(facts(points, results))
+    assert report.exit_code == int(any(breaks_a_build(result) for result in results))
+
+
+@pytest.mark.parametrize("entries", ["abc", 5, {"a": 1}, [None], [{}], [{"audited": True}]])
+def test_criteria_that_cannot_be_read_break_a_build(entries: object) -> None:
+    (point,) = datapoints(1)
+    result = talk(point, 0)
+    result.metadata["criteria_meta"] = entries  # type: ignore[assignment]
+    assert decided(facts([point], [result])).exit_code == 1
+
+
+def test_every_objection_is_listed_with_its_conversation_and_its_words() -> None:
+    points = datapoints(3)
+    report = decided(
+        facts(
+            points,
+            [talk(points[0], 0), talk(points[1], 1, LEAKS, said="Your password, please"), talk(points[2], 2, UNSURE)],
+        )
+    )
+    (rule,) = report.rules
+    assert rule.found == "2 of 3 conversations do not"
+    assert [(case.row, case.why) for case in rule.conversations] == [
+        (1, "failed criteria_1 The agent asks for a password"),
+        (2, "criteria_1 The agent asks for a password never audited"),
+    ]
+    assert [case.quote for case in rule.conversations] == ["Your password, please", ""]
+
+
+# ---------------------------------------------------------------- thresholds
+
+
+def test_a_rate_holds_in_the_worst_case_breaks_in_the_best_and_is_unmeasured_between() -> None:
+    points = datapoints(10)
+    run = run_of(points, [GOOD] * 7 + [RUDE] + [UNSURE] * 2)
+    assert decided(run, min_pass_rate=0.7).state == "holds"
+    assert decided(run, min_pass_rate=0.8).state == "could not measure"
+    assert decided(run, min_pass_rate=0.91).state == "broken"
+    (rule,) = decided(run, min_pass_rate=0.8).rules
+    assert rule.found == "7 of 8 (87.5 %), 2 undecided: 70 % to 90 % of 10"
+    assert [case.row for case in rule.conversations] == [7, 8, 9]
+
+
+def test_exit_codes_say_holds_broken_and_could_not_measure() -> None:
+    points = datapoints(2)
+    run = run_of(points, [GOOD, UNSURE])
+    assert [decided(run, **rules).exit_code for rules in (
+        {"min_goal_rate": 1}, {"max_unknown": 0}, {"min_pass_rate": 1}, {"min_pass_rate": 1, "max_unknown": 0},
+    )] == [0, 1, 3, 1]  # fmt: skip
+
+
+def test_the_agents_errors_count_against_it_and_other_peoples_leave_it_open() -> None:
+    points = datapoints(10)
+    assert decided(with_errors(points, 2, "target"), min_goal_rate=0.9).state == "broken"
+    assert decided(with_errors(points, 2, "infrastructure"), min_goal_rate=0.9).state == "could not measure"
+    assert decided(with_errors(points, 2, "target"), min_pass_rate=0.9).state == "broken"
+    assert decided(with_errors(points, 2, "infrastructure"), min_pass_rate=0.9).state == "could not measure"
+
+
+@pytest.mark.parametrize(
+    ("most", "state"), [(2, "holds"), (1, "broken"), ("20%", "holds"), ("15 %", "broken"), ("2", "holds")]
+)
+def test_errors_are_allowed_by_count_or_by_share(most: object, state: str) -> None:
+    report = decided(with_errors(datapoints(10), 2, "infrastructure"), max_errors=most)
+    assert report.state == state
+    if state == "broken":
+        assert [case.row for case in report.rules[0].conversations] == [0, 1]
+
+
+def test_a_missing_score_is_never_green() -> None:
+    points = datapoints(4)
+    scores = [{"nice": 1.0}, {"nice": 1.0}, {"nice": 1.0}, {"nice": None}]
+    run = facts(points, [talk(p, i, scores=scores[i]) for i, p in enumerate(points)], evaluator_names=["nice"])
+    assert decided(run, min_evaluator={"nice": 0.5}).state == "could not measure"
+    low = facts(
+        points, [talk(p, i, scores={"nice": 0.2} if i else {}) for i, p in enumerate(points)], evaluator_names=["nice"]
+    )
+    assert decided(low, min_evaluator={"nice": 0.9}).state == "broken"
+    whole = facts(points, [talk(p, i, scores={"nice": 0.9}) for i, p in enumerate(points)])
+    assert decided(whole, min_evaluator={"nice": 0.9}).state == "holds"
+
+
+def test_scores_that_are_no_rates_are_counted_by_reason_and_never_averaged() -> None:
+    points = datapoints(7)
+    values: list[object] = [1, None, float("nan"), "abstain", 3.5, -1, float("inf")]
+    run = facts(points, [talk(p, i, scores={"x": values[i]}) for i, p in enumerate(points)])
+    (rule,) = decided(run, min_evaluator={"x": 0.5}).rules
+    assert rule.state == "could not measure"
+    assert rule.found == "1 of 1, missing: 1, not a number: 1, abstained: 1, out of range: 3"
+
+
+def test_one_criterion_has_a_threshold_of_its_own() -> None:
+    run = run_of(datapoints(4), [GOOD, GOOD, LEAKS, LEAKS])
+    assert decided(run, min_criterion={"password": 0.5}).state == "holds"
+    assert decided(run, min_criterion={"*greets": 1.0}).state == "holds"
+    report = decided(run, min_criterion={"password": 0.6})
+    assert (report.state, [case.row for case in report.rules[0].conversations]) == ("broken", [2, 3])
+
+
+def test_what_the_run_does_not_have_is_a_mistake_with_near_names() -> None:
+    run = run_of(datapoints(1), [GOOD])
+    with pytest.raises(
+        ConfigError, match=r"no criterion of this run matches 'pasword'.*'The agent asks for a password'"
+    ):
+        decided(run, min_criterion={"pasword": 1})
+    with pytest.raises(ConfigError, match="no evaluator of this run is called 'nice'; it has none"):
+        decided(run, min_evaluator={"nice": 1})
+
+
+def test_spending_that_was_not_told_leaves_a_limit_open_unless_it_is_passed_already() -> None:
+    points = datapoints(3)
+    told = facts(points, [talk(p, i, tokens=100) for i, p in enumerate(points)])
+    untold = facts(points, [talk(p, i, tokens=None if i else 100) for i, p in enumerate(points)])
+    assert [decided(run, max_tokens=most).state for run in (told, untold) for most in (300, 99)] == [
+        "holds", "broken", "could not measure", "broken",
+    ]  # fmt: skip
+
+
+def test_flaky_datapoints_and_pass_hat_k_have_thresholds() -> None:
+    points = datapoints(2, samples=2)
+    run = run_of(points, [GOOD, RUDE, GOOD, GOOD])
+    assert decided(run, max_flaky=0).state == "broken"
+    assert decided(run, max_flaky="50%").state == "holds"
+    assert decided(run, min_pass_hat_k=0.5).state == "holds"
+    assert decided(run, min_pass_hat_k=0.6).state == "broken"
+    unsure = run_of(points, [GOOD, UNSURE, GOOD, GOOD])
+    assert decided(unsure, min_pass_hat_k=0.5).state == "could not measure"
+
+
+def test_a_run_without_any_conversation_meets_no_threshold() -> None:
+    assert decided(facts((), ()), min_pass_rate=0.0).state == "could not measure"
+
+
+def test_a_case_without_a_result_leaves_a_rate_open_and_counts_as_an_error() -> None:
+    points = datapoints(2)
+    run = facts(points, [talk(points[0], 0)])
+    assert decided(run, min_goal_rate=1).state == "could not measure"
+    assert decided(run, max_errors=0).state == "broken"
+
+
+# ---------------------------------------------------------------- against a baseline
+
+
+def test_nothing_may_be_worse_than_the_baseline() -> None:
+    points = datapoints(10)
+    good, bad = run_of(points, [GOOD] * 10), run_of(points, [LEAKS] * 8 + [GOOD] * 2)
+    rules = GateRules.parse({"baseline": "before"})
+    report = gate(bad, rules, compare_facts(good, bad))
+    assert report.state == "broken"
+    assert len(report.rules[0].conversations) == 8
+    assert report.rules[0].conversations[0].why == "lost: must not happen: The agent asks for a password"
+    assert gate(good, rules, compare_facts(bad, good)).state == "holds"
+    gone = with_errors(points, 5, "target")
+    assert gate(gone, rules, compare_facts(good, gone)).state == "could not measure"
+
+
+def test_lost_datapoints_are_counted_whatever_chance_allows() -> None:
+    points = datapoints(10)
+    good, one = run_of(points, [GOOD] * 10), run_of(points, [LEAKS] + [GOOD] * 9)
+    found = compare_facts(good, one)
+    assert gate(one, GateRules.parse({"baseline": "a"}), found).state == "holds"
+    assert gate(one, GateRules.parse({"baseline": "a", "max_lost": 0}), found).state == "broken"
+    assert gate(one, GateRules.parse({"baseline": "a", "max_lost": "10%"}), found).state == "holds"
+    open_ones = with_errors(points, 1, "target")
+    assert (
+        gate(open_ones, GateRules.parse({"max_lost": 0}), compare_facts(good, open_ones)).state == "could not measure"
+    )
+
+
+# ---------------------------------------------------------------- rules as people write them
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"min_gaol_rate": 1}, "min_gaol_rate: no such rule; did you mean min_goal_rate"),
+        ({"min_goal_rate": 1.5}, "min_goal_rate: input should be less than or equal to 1"),
+        ({"max_errors": "many"}, "max_errors is 'many'; write a count such as 3, or a share such as '5%'"),
+        ({"max_errors": True}, "max_errors is True"),
+        ({"max_errors": -1}, "max_errors"),
+        ({"min_evaluator": 1}, "min_evaluator"),
+    ],
+)
+def test_rules_that_cannot_be_right_are_refused_in_one_sentence(rules: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        GateRules.parse(rules, where="[gate]")
+    assert str(caught.value).startswith("[gate]: ")
+    assert "\n" not in str(caught.value)
