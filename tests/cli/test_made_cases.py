@@ -148,6 +148,13 @@ def test_what_cannot_be_right_exits_2_before_anything_is_asked(inside, endpoint:
     assert endpoint.seen == []
 
 
+def test_the_schema_of_run_has_its_options_and_no_input(inside):
+    properties = json.loads(inside("sim", "schema", "--command", "run").out)["properties"]
+    assert {"agent_description", "num_personas", "persona_seeds", "target"} <= properties.keys()
+    assert not {"personas", "input", "previous_run", "offline", "hooks"} & properties.keys()
+    assert "agent_description" not in json.loads(inside("sim", "schema").out)["properties"]
+
+
 def test_generate_writes_cases_or_rows_of_a_data_set(inside, folder: Path, endpoint: FakeEndpoint):
     counts = ("--num-personas", "2", "--num-scenarios", "1")
     ran = inside("sim", "generate", *ABOUT, "-d", "a.jsonl", *counts)

@@ -18,6 +18,9 @@ def configure(parser: Parser) -> None:
     which.add_argument("--input", dest="output", action="store_false", help="the options of --config (the default)")
     which.add_argument("--output", dest="output", action="store_true", default=False, help="a saved run")
     which.add_argument("--trace", action="store_true", default=False, help="a trace, evaluatorq.trace/1")
+    parser.add_argument(
+        "--command", choices=("simulate", "run"), default="simulate", help="whose options (default: simulate)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     if args.trace:
         emit(_trace_schema())
         return 0
-    emit(json.dumps(_run_schema() if args.output else _config_schema(), indent=2))
+    emit(json.dumps(_run_schema() if args.output else _config_schema(args.command), indent=2))
     return 0
 
 
@@ -42,13 +45,18 @@ def _run_schema() -> dict[str, object]:
     return SimulationRun.model_json_schema(mode="serialization")
 
 
-def _config_schema() -> dict[str, object]:
+def _config_schema(command: str) -> dict[str, object]:
+    from evaluatorq.cli.making import NOT_FOR_MADE_CASES  # noqa: PLC0415
     from evaluatorq.simulation.config import SimulationConfig  # noqa: PLC0415
+    from evaluatorq.simulation.orders import RunConfig  # noqa: PLC0415
 
-    schema: dict[str, object] = SimulationConfig.model_json_schema()
+    config = RunConfig if command == "run" else SimulationConfig
+    schema: dict[str, object] = config.model_json_schema()
     properties = schema.get("properties")
     if isinstance(properties, dict):
-        for name, field in SimulationConfig.model_fields.items():
+        for name in NOT_FOR_MADE_CASES if command == "run" else ():
+            properties.pop(name)
+        for name, field in config.model_fields.items():
             if name in NAMED_BY_TEXT:
                 properties[name] = {**properties[name], "type": ["string", "object", "null"]}
             elif field.annotation is object:
