@@ -138,6 +138,16 @@ async def test_a_verdict_is_asked_for_by_a_forced_tool_call(pool, fake) -> None:
     assert pool.answer_forms() == {f"m @ {fake.base_url}": "tool"}
 
 
+async def test_a_call_cut_at_the_token_limit_is_a_cut_answer_whatever_it_says_of_its_end(pool, fake) -> None:
+    fake.answers(tool_answer("verdict", '{"passed": fal'))
+    with pytest.raises(CallError) as raised:
+        await model(pool, fake, Sampling(max_tokens=5)).complete(JUDGE)
+    assert (raised.value.code, raised.value.reask) == ("truncated_response", True)
+    fake.answers(tool_answer("verdict", '{"passed": false}'))
+    reply = await model(pool, fake, Sampling(max_tokens=5)).complete(JUDGE)
+    assert reply.answer == {"passed": False}, "whole just before the limit is whole"
+
+
 async def test_a_verdict_in_dressing_is_read_and_marked(pool, fake) -> None:
     fake.answers(completion({"content": '<think>{"passed": true}?</think>```json\n{"passed": false}\n```'}))
     reply = await model(pool, fake).complete(JUDGE)

@@ -22,7 +22,7 @@ from evaluatorq.model.cases import (
 )
 from evaluatorq.model.messages import InputImage, InputText, Message, assistant, tool_call, tool_result, user
 from evaluatorq.roles.prompts import PROMPT_VERSION, as_data
-from evaluatorq.roles.prompts_judge import VERDICT, judge_system, judge_tail, judged_criteria, shown_to_judge
+from evaluatorq.roles.prompts_judge import judge_system, judge_tail, judged_criteria, shown_to_judge, verdict_spec
 from evaluatorq.roles.prompts_user import (
     OPENING,
     USER_MESSAGE,
@@ -244,23 +244,31 @@ def test_the_tail_says_what_is_open_whether_it_is_final_and_what_was_wrong():
 
 
 def test_prompts_name_no_criterion_that_is_not_listed():
-    bare = judge_system(Scenario(name="n", goal="g")) + json.dumps(VERDICT.schema) + judge_tail([], final=True)
+    bare = judge_system(Scenario(name="n", goal="g")) + json.dumps(verdict_spec(()).schema) + judge_tail([], final=True)
     assert not [digit for digit in range(10) if f"criteria_{digit}" in bare]
 
 
 def test_the_verdict_reasons_before_it_decides():
-    assert list(VERDICT.schema["properties"]) == [
+    verdict = verdict_spec(("criteria_0", "criteria_2"))
+    assert list(verdict.schema["properties"]) == [
         "reason", "criteria_verdicts", "response_quality", "hallucination_risk", "tone_appropriateness",
         "factual_accuracy", "goal_achieved", "goal_completion_score", "should_terminate",
     ]  # fmt: skip
-    entry = VERDICT.schema["properties"]["criteria_verdicts"]["items"]["properties"]
-    assert list(entry) == ["criterion_id", "evidence", "occurred"]
-    assert "$ref" not in json.dumps([VERDICT.schema, USER_MESSAGE.schema])
+    entries = verdict.schema["properties"]["criteria_verdicts"]
+    assert list(entries["items"]["properties"]) == ["criterion_id", "evidence", "occurred"]
+    assert "$ref" not in json.dumps([verdict.schema, USER_MESSAGE.schema])
+
+
+def test_a_verdict_can_name_the_judged_criteria_only_and_each_once():
+    entries = verdict_spec(("criteria_0", "criteria_2")).schema["properties"]["criteria_verdicts"]
+    assert entries["items"]["properties"]["criterion_id"]["enum"] == ["criteria_0", "criteria_2"]
+    assert entries["maxItems"] == 2
+    assert verdict_spec(()).schema["properties"]["criteria_verdicts"]["maxItems"] == 0
 
 
 def test_the_same_case_gives_the_same_bytes_and_a_change_of_wording_a_new_version():
     """When this fails because a prompt was reworded: raise ``PROMPT_VERSION`` and write the new digest beside it."""
-    known = {"1": "13cadc7a56ae0554"}
+    known = {"1": "13cadc7a56ae0554", "2": "4049b03f9393af5a"}
     personas = [
         PERSONA.model_copy(update={"emotional_arc": arc, "cultural_context": culture, "communication_style": style})
         for arc, culture, style in zip_longest(EmotionalArc, CulturalContext, CommunicationStyle, fillvalue=CASUAL)
@@ -272,7 +280,8 @@ def test_the_same_case_gives_the_same_bytes_and_a_change_of_wording_a_new_versio
     traits = [PERSONA.model_copy(update=dict.fromkeys(TRAITS, value)) for value in (0.0, 0.5, 1.0)]
     text = "\n".join((
         user_system(PERSONA, SCENARIO), json.dumps(USER_MESSAGE.schema), OPENING.decode(), user_tail(first=True),
-        user_tail(first=False, complaint="c"), judge_system(SCENARIO), json.dumps(VERDICT.schema),
+        user_tail(first=False, complaint="c"), judge_system(SCENARIO),
+        json.dumps(verdict_spec(("criteria_0", "criteria_1")).schema),
         judge_tail(["criteria_0"], final=False), judge_tail([], final=True, complaint="c"),
         *map(persona_block, personas), *map(persona_block, traits), *map(scenario_block, scenarios),
         *[str(shown_to_judge(row)) for row in TRANSCRIPT],

@@ -75,8 +75,11 @@ class OpenAIChat:
         try:
             found = read_answer(reply, wanted)
         except CallError as exc:
-            if form is not None and exc.code == "malformed_response":
-                self.abilities.answered(form, with_object=False)
+            if exc.code == "malformed_response":
+                if self._ran_out(reply):
+                    read_answer(replace(reply, finish_reason="length"), wanted)
+                if form is not None:
+                    self.abilities.answered(form, with_object=False)
             raise
         if form is not None:
             self.abilities.answered(form, with_object=True)
@@ -109,6 +112,11 @@ class OpenAIChat:
         if reply.usage is not None:
             self._limiter.spend(reply.usage.total_tokens)
         return reply, form
+
+    def _ran_out(self, reply: ChatReply) -> bool:
+        """The answer used up its tokens; of a tool call that was cut some endpoints say that it ended as it should."""
+        most = self.sampling.max_tokens
+        return most is not None and reply.usage is not None and reply.usage.output_tokens >= most
 
     def _not_the_form(self, refusal: CallError) -> CallError:
         """The first refusal, after the question was refused in every form: later ones are not asked so often."""

@@ -14,7 +14,7 @@ from evaluatorq.llm.encode import LineCache
 from evaluatorq.model.messages import Message
 from evaluatorq.ports import ChatModel, ChatPrefix, ChatReply, ChatRequest, JudgeFactory, JudgeReply, Seat
 from evaluatorq.roles.asking import Asking, ask
-from evaluatorq.roles.prompts_judge import VERDICT, judge_system, judge_tail, judged_criteria, shown_to_judge
+from evaluatorq.roles.prompts_judge import judge_system, judge_tail, judged_criteria, shown_to_judge, verdict_spec
 from evaluatorq.roles.verdicts import Reading, read_verdict
 
 
@@ -25,7 +25,7 @@ class JudgeRole:
         scenario = seat.datapoint.scenario
         self._model = model
         self._criteria = judged_criteria(scenario)
-        self._prefix = ChatPrefix(judge_system(scenario), answer=VERDICT)
+        self._prefix = ChatPrefix(judge_system(scenario), answer=verdict_spec(tuple(self._criteria)))
         self._transcript = LineCache(shown_to_judge)
         self._asking = Asking()
 

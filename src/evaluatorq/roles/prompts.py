@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from evaluatorq.llm.tags import as_data, shortened
 
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 
 __all__ = ["PROMPT_VERSION", "as_data", "shortened"]
