@@ -255,7 +255,9 @@ async def drive(plan: RunPlan, crew: Crew, events: list[Event], clock: Clock) ->
     )
     events.append(started)
     state = apply(begin(datapoint, plan.limits), started)
-    driver = Driver(state, participants, crew, Setting(plan.thread_id(0), events.append, clock))
+    driver = Driver(
+        state, participants, crew, Setting(plan.thread_id(0), lambda event, _state: events.append(event), clock)
+    )
     try:
         return await driver.drive(crew.conversation_timeout_s)
     finally:

@@ -131,7 +131,7 @@ async def finished(state: Conversation, crew: Crew, limits: Limits) -> Conversat
     participants = seat_participants(crew, plan, 0, lambda: crew.environment(state.datapoint, 0))
     if participants.environment is not None:
         participants.environment.restore(state.environment.state)
-    driver = Driver(state, participants, crew, Setting("t", lambda _event: None, FakeClock()))
+    driver = Driver(state, participants, crew, Setting("t", lambda _event, _state: None, FakeClock()))
     return await driver.drive(None)
 
 

@@ -226,6 +226,7 @@ async def connection(mock, reader, writer):
             headers = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
             body = await reader.readexactly(int(headers.get("content-length", 0)))
             method, path, _ = head[0].split(" ")
+            path = path.partition("?")[0]
             if path.endswith("/chat/completions") or path == "/agent":
                 raw = dict(line.split(": ", 1) for line in head[1:] if ": " in line)
                 if not await respond(mock, writer, *mock.answer(path, {k.lower(): v for k, v in raw.items()}, body)):

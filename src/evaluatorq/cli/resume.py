@@ -21,7 +21,7 @@ from evaluatorq.store.runs import find_journal, find_run, iter_results
 def configure(parser: Parser) -> None:
     """The options of ``sim resume``."""
     parser.add_argument("run", metavar="RUN", help="'latest', a run id (8 or more characters) or the run's name")
-    add_config_flags(parser, {}, sections=("Target", "Models", "Limits"))
+    add_config_flags(parser, {}, sections=("Cases", "Target", "Models", "Limits"))
     parser.add_argument(
         "--retry-errors",
         action="store_true",

@@ -12,7 +12,7 @@ from evaluatorq.errors import ConfigError
 from evaluatorq.model.events import Ended
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
-from evaluatorq.records.result import result_of
+from evaluatorq.records.result import result_of, with_scores
 from evaluatorq.reports.terminal import About
 from evaluatorq.run.recover import Recovered, recover
 from evaluatorq.store.journal import JournalReader, is_held
@@ -49,6 +49,8 @@ class Unfinished:
         if row >= len(self.plan.datapoints):
             raise ConfigError(f"there is no conversation {row}; the run has 0 to {len(self.plan.datapoints) - 1}")
         conversation = self.conversations.get(row) or Recovered(begin(self.plan.datapoints[row], self.plan.limits))
+        if conversation.record is not None:
+            return with_scores(conversation.record.model_copy(deep=True), conversation.scores.values())
         state = conversation.state
         if state.ended is None:
             state = apply(

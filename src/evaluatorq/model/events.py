@@ -149,6 +149,10 @@ PAUSED = "paused"
 """What is noted of a conversation that was put aside between two calls, to be gone on with later."""
 BELIEFS = "beliefs"
 """What is noted of values that somebody put forward: ``BeliefUpdate``, one or a list. They are kept in the record."""
+REDACTED = "redacted"
+"""What is noted of a conversation before the first line that is not as it happened."""
+RECORDED = "recorded"
+"""Such a conversation's record, written when it ended; the lines before it no longer tell it."""
 
 
 class Noted(_Event):

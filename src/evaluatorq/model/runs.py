@@ -40,7 +40,8 @@ class RunPlan(Record):
     """The first line of a journal: enough to resume the run in another process without any other file.
 
     ``config`` is what the user asked for, without credentials; the rest says what was resolved. ``evaluation_name`` is
-    the label that was given, where ``run_name`` may be made up. ``spent`` is what making the datapoints cost, and
+    the label that was given, where ``run_name`` may be made up. ``redacted`` says that the datapoints are not as they
+    were given, so that whoever goes on has to give them again. ``spent`` is what making the datapoints cost, and
     ``problems`` what could not be made.
     """
 
@@ -64,6 +65,7 @@ class RunPlan(Record):
     replayed_from: str | None = None
     spent: Spending = NO_SPENDING
     problems: tuple[str, ...] = ()
+    redacted: bool = False
     datapoints: tuple[SimulationDatapoint, ...]
 
     def thread_id(self, row: int) -> str:

@@ -47,7 +47,7 @@ from evaluatorq.run.text import clean_messages, clean_text
 from evaluatorq.targets.replies import reply_of
 
 T = TypeVar("T")
-Commit = Callable[[Event], None]
+Commit = Callable[[Event, Conversation], object]
 Attend = Callable[[Conversation], Awaitable[None]]
 
 _WAITS_FOR: dict[Phase, Component] = {
@@ -65,7 +65,8 @@ def waits_for(state: Conversation) -> Component:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What surrounds a conversation. ``commit`` puts an event on disk and shows it to whoever watches.
+    """What surrounds a conversation. ``commit`` puts an event on disk and shows it to whoever watches; it is also given
+    the state before the event.
 
     ``attend`` is waited for after each answer. Once ``brake`` is pulled, the conversation pauses after its turn.
     """
@@ -375,7 +376,7 @@ class Driver:
 
     def _commit(self, event: Event) -> None:
         """The event goes to disk first: what is remembered is never more than what was written."""
-        self._commit_event(event)
+        self._commit_event(event, self.state)
         self.state = apply(self.state, event)
 
     def _latency(self) -> float:

@@ -7,7 +7,7 @@ the run early (Ctrl-C, a kill, a full disk, the run's own time limit) leaves a j
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +16,14 @@ import anyio.to_thread
 from pydantic import JsonValue
 
 from evaluatorq.conversation.machine import Conversation, Phase, apply, begin
-from evaluatorq.errors import CallError, StoreError
+from evaluatorq.errors import CallError, ConfigError, StoreError
+from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import Ended, Event, Resumed, Scored, Started
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import NO_ANALYSIS, Analysis, RunPlan
 from evaluatorq.pacing.budget import NO_LIMIT, Budget
 from evaluatorq.ports import Attendant, Briefed, Sink
+from evaluatorq.records.redaction import NOTHING_KNOWN, Redactor
 from evaluatorq.records.result import result_of, with_scores
 from evaluatorq.records.run import run_header
 from evaluatorq.run.brake import Brake
@@ -40,6 +42,7 @@ from evaluatorq.run.driver import Driver, Setting, waits_for
 from evaluatorq.run.outcome import NOT_THE_AGENTS, Dropped, RunOutcome
 from evaluatorq.run.recover import Recovered, Recovery, recover
 from evaluatorq.run.score import expects_scores, score
+from evaluatorq.run.scribe import Scribe
 from evaluatorq.run.spool import Spool
 from evaluatorq.run.status import RunStatus
 from evaluatorq.store.journal import Journal, JournalReader
@@ -54,6 +57,8 @@ class RunOptions:
     ``journal=False`` is the only way to run without one: then nothing can be resumed. ``keep`` holds all results in
     memory for the caller. ``sync`` puts every journal line on the medium before going on. ``retry_faults`` runs
     conversations again that ended by a fault of anybody but the agent; ``replaces`` is the run file to put anew.
+    ``redactor`` keeps out of files what must not be written; what participants are asked and told it leaves as it is.
+    ``cases`` are the datapoints of a run that is resumed and whose plan was redacted.
     """
 
     parallelism: int = 10
@@ -66,6 +71,8 @@ class RunOptions:
     retry_faults: bool = False
     report_path: Path | None = None
     replaces: Path | None = None
+    redactor: Redactor = NOTHING_KNOWN
+    cases: tuple[SimulationDatapoint, ...] | None = None
     runs_dir: Path | None = None
 
 
@@ -74,18 +81,23 @@ async def run_plan(
 ) -> RunOutcome:
     """Runs every conversation of a new plan. Raises ``StoreError`` when its files cannot be written."""
     engine = Engine(plan, crew, options, sinks, clock or SystemClock())
-    await _brief(sinks, plan)
-    journal = Journal.create(engine.folder, plan, sync=options.sync) if options.journal else None
+    await _brief(sinks, engine.scribe.plan)
+    journal = Journal.create(engine.folder, engine.scribe.plan, sync=options.sync) if options.journal else None
     return await engine.execute(journal, Recovery())
 
 
 async def resume_plan(
     folder: Path, crew: Crew, options: RunOptions, sinks: Sequence[Sink] = (), clock: Clock | None = None
 ) -> RunOutcome:
-    """Goes on with the run whose journal is in ``folder``: finished conversations are kept, only the rest is asked."""
+    """Goes on with the run whose journal is in ``folder``: finished conversations are kept, only the rest is asked.
+
+    ``ConfigError`` where the cases were redacted and ``options.cases`` does not give them again.
+    """
     reader = JournalReader(folder)
     plan = reader.plan
-    engine = Engine(plan, crew, options, sinks, clock or SystemClock())
+    engine = Engine(_with_cases(plan, options), crew, options, sinks, clock or SystemClock())
+    if engine.scribe.plan.datapoints != plan.datapoints:
+        raise ConfigError(f"these are not the cases of run {plan.run_id}, or the key of its pseudonyms is another")
     journal = Journal.reopen(folder, sync=options.sync)
     try:
         await _brief(sinks, plan)
@@ -94,6 +106,17 @@ async def resume_plan(
         journal.close()
         raise
     return await engine.execute(journal, recovery)
+
+
+def _with_cases(plan: RunPlan, options: RunOptions) -> RunPlan:
+    if options.cases is not None:
+        return plan.model_copy(update={"datapoints": options.cases, "redacted": False})
+    if plan.redacted:
+        raise ConfigError(
+            f"the cases of run {plan.run_id} were redacted before they were written; give them again to go on "
+            "(--input, or --personas with --scenarios)"
+        )
+    return plan
 
 
 async def _brief(sinks: Sequence[Sink], plan: RunPlan) -> None:
@@ -133,16 +156,16 @@ class Engine:
         self._spool = Spool(self.folder)
         self._kept: dict[int, SimulationResult] = {}
         self._dropped: dict[int, Dropped] = {}
-        self._journal: Journal | None = None
         self._recovery = Recovery()
         self._deadline: float | None = None
         self._brake = Brake(options.budget)
+        self.scribe = Scribe(plan, sinks, options.redactor, self._brake)
 
     # ---------------------------------------------------------------- the run
 
     async def execute(self, journal: Journal | None, recovery: Recovery) -> RunOutcome:
         """Runs what is missing, then writes the run file; on a clean end the manifest says completed."""
-        self._journal, self._recovery = journal, recovery
+        self.scribe.journal, self._recovery = journal, recovery
         for unfinished in recovery.unfinished.values():
             self._brake.spend(unfinished.state.usage)
         started = self.clock.seconds()
@@ -206,7 +229,7 @@ class Engine:
         outcome.dropped = [self._dropped[row] for row in sorted(self._dropped)]
         outcome.interrupted = outcome.finished < outcome.total
         summaries = self._spool.summaries()
-        outcome.header = run_header(self.plan, summaries, duration_s=round(duration_s, 3), analysis=analysis)
+        outcome.header = run_header(self.scribe.plan, summaries, duration_s=round(duration_s, 3), analysis=analysis)
         outcome.results = [self._kept[row] for row in sorted(self._kept)]
         if outcome.interrupted:
             outcome.stopped_by = self._brake.reason or "the run's time limit"
@@ -225,24 +248,30 @@ class Engine:
     # ---------------------------------------------------------------- one conversation
 
     async def _converse(self, row: int) -> None:
-        recovered = self._recovery.unfinished.pop(row, None) or Recovered(
-            begin(self.plan.datapoints[row], self.plan.limits)
-        )
-        if recovered.state.phase is not Phase.OVER or recovered.broken or self._retries(recovered.state):
+        datapoint = self.plan.datapoints[row]
+        recovered = self._recovery.unfinished.pop(row, None) or Recovered(begin(datapoint, self.plan.limits))
+        recovered.state = replace(recovered.state, datapoint=datapoint)
+        if not recovered.is_over or self._retries(recovered.state):
             recovered.state = await self._drive(row, recovered)
             recovered.scores.clear()
             if recovered.state.phase is not Phase.OVER:
                 return
-        result = result_of(
-            recovered.state, thread_id=self.plan.thread_id(row), row=row, scores=recovered.scores.values()
-        )
+            result = result_of(recovered.state, thread_id=self.plan.thread_id(row), row=row)
+            kept = self.scribe.record(row, result, self.clock.now())
+        else:
+            result = kept = self._record_of(row, recovered)
         missing = [evaluator for evaluator in self.crew.evaluators if evaluator.name not in recovered.scores]
-        for scored in await score(missing, result.model_copy(), self.clock):
-            self._commit(row, scored)
-            recovered.scores[scored.evaluator] = scored
-        self._put_away(row, result, recovered.scores.values())
+        for scored in await score(missing, with_scores(result.model_copy(), recovered.scores.values()), self.clock):
+            written = self.scribe.write(row, scored, recovered.state)
+            assert isinstance(written, Scored), "a score is written as a score"
+            recovered.scores[scored.evaluator] = written
+        self._put_away(row, kept, recovered.scores.values())
         for attendant in self._attendants:
-            await attendant.closed(result)
+            await attendant.closed(kept)
+
+    def _record_of(self, row: int, recovered: Recovered) -> SimulationResult:
+        """The record of a conversation that an earlier process drove to its end."""
+        return recovered.record or result_of(recovered.state, thread_id=self.plan.thread_id(row), row=row)
 
     async def _drive(self, row: int, recovered: Recovered) -> Conversation:
         """Drives a conversation to its end; a fault of ours ends it with a name instead of ending the run."""
@@ -253,14 +282,14 @@ class Engine:
             return self._fail(row, state, error)
         setting = Setting(
             self.plan.thread_id(row),
-            partial(self._commit, row),
+            partial(self.scribe.write, row),
             self.clock,
             self._brake,
             partial(self._attend, row) if self._attendants else None,
         )
         driver = Driver(state, participants, self.crew, setting)
         try:
-            self._commit(row, event)
+            self.scribe.write(row, event, state)
             driver.state = apply(state, event)
             await self._attend(row, driver.state)
             return await driver.drive(self._time_left())
@@ -284,7 +313,7 @@ class Engine:
             return participants, Started(
                 at=self.clock.now(), state=snapshot_of(world), has_environment=has_world, tools=tools_of(world)
             )
-        restart = participants.target.stateful or recovered.broken or state.phase is Phase.OVER
+        restart = participants.target.stateful or recovered.broken or recovered.redacted or state.phase is Phase.OVER
         if restart:
             participants = seat_participants(
                 self.crew, self.plan, row, lambda: world_of(self.crew, datapoint, seed, None)
@@ -308,7 +337,7 @@ class Engine:
             failed_component=error.component or "infrastructure",
             error_type=error.code,
         )
-        self._commit(row, ended)
+        self.scribe.write(row, ended, state)
         return apply(state, ended)
 
     def _time_left(self) -> float | None:
@@ -320,14 +349,6 @@ class Engine:
     async def _attend(self, row: int, state: Conversation) -> None:
         for attendant in self._attendants:
             await attendant.followed(self.plan.thread_id(row), state)
-
-    def _commit(self, row: int, event: Event) -> None:
-        if self._journal is not None:
-            self._journal.append(row, event)
-        self._brake.book(event)
-        thread_id = self.plan.thread_id(row)
-        for sink in self._sinks:
-            sink.append(thread_id, event)
 
     # ---------------------------------------------------------------- finished conversations
 
@@ -341,8 +362,7 @@ class Engine:
     def restore(self, row: int, recovered: Recovered) -> None:
         """Puts away a conversation that an earlier process finished."""
         self._brake.spend(recovered.state.usage)
-        result = result_of(recovered.state, thread_id=self.plan.thread_id(row), row=row)
-        self._put_away(row, result, recovered.scores.values())
+        self._put_away(row, self._record_of(row, recovered), recovered.scores.values())
 
     def _retries(self, state: Conversation) -> bool:
         """The conversation ended by a fault that was not the agent's, and such are to be run again."""

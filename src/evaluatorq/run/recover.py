@@ -8,7 +8,8 @@ from datetime import datetime
 
 from evaluatorq.conversation.machine import Conversation, Phase, apply, begin
 from evaluatorq.errors import ProtocolError
-from evaluatorq.model.events import PAUSED, Event, Noted, Resumed, Scored, Started
+from evaluatorq.model.events import PAUSED, RECORDED, REDACTED, Event, Noted, Resumed, Scored, Started
+from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.store.journal import JournalLine, JournalReader
 
@@ -18,6 +19,7 @@ class Recovered:
     """One conversation as the journal tells it.
 
     ``broken`` means that a lost line made the rest unreadable, ``paused`` that no call was under way when it stopped.
+    ``redacted`` means that what happened was not written as it was: then only ``record`` tells how it came out.
     """
 
     state: Conversation
@@ -25,6 +27,15 @@ class Recovered:
     started: bool = False
     broken: bool = False
     paused: bool = False
+    redacted: bool = False
+    record: SimulationResult | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """It ended, and how it came out is known."""
+        if self.redacted:
+            return self.record is not None
+        return self.state.phase is Phase.OVER and not self.broken
 
 
 Finished = Callable[[int, Recovered], None]
@@ -55,7 +66,7 @@ def recover(
             row = rows[line.row] = Recovered(begin(plan.datapoints[line.row], plan.limits))
             done.discard(line.row)
         _take(row, line.event)
-        if row.state.phase is Phase.OVER and not row.broken and is_complete(row):
+        if row.is_over and is_complete(row):
             finished(line.row, rows.pop(line.row))
             done.add(line.row)
     return Recovery(rows, list(reader.damage), spans.total())
@@ -67,6 +78,10 @@ def _reopens(event: Event) -> bool:
 
 def _take(row: Recovered, event: Event) -> None:
     row.paused = isinstance(event, Noted) and event.what == PAUSED
+    if isinstance(event, Noted) and event.what == REDACTED:
+        row.redacted = True
+    if isinstance(event, Noted) and event.what == RECORDED:
+        row.record = _read_record(event)
     if isinstance(event, Scored):
         row.scores[event.evaluator] = event
         return
@@ -75,12 +90,20 @@ def _take(row: Recovered, event: Event) -> None:
     try:
         row.state = apply(row.state, event)
     except ProtocolError:
-        row.broken = True
+        row.broken = not row.redacted
         return
     row.broken = False
     row.started = row.started or isinstance(event, Started)
     if _reopens(event):
         row.scores.clear()
+        row.redacted, row.record = False, None
+
+
+def _read_record(event: Noted) -> SimulationResult | None:
+    try:
+        return SimulationResult.model_validate(event.data)
+    except ValueError:
+        return None
 
 
 class _Spans:

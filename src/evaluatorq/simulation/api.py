@@ -10,19 +10,22 @@ from typing import Unpack
 import anyio
 
 from evaluatorq.errors import ConfigError, RunNotFound, SimulationDroppedError
+from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan, SimulationRun
 from evaluatorq.pacing.budget import Budget
 from evaluatorq.ports import Sink
+from evaluatorq.records.redaction import Redactor
 from evaluatorq.run.clock import SystemClock
-from evaluatorq.run.crew import try_worlds
+from evaluatorq.run.crew import Crew, try_worlds
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.assemble import assembled, cases_of, plan_of
-from evaluatorq.simulation.config import TARGETS, SimulationConfig, SimulationOptions
+from evaluatorq.simulation.config import INPUTS, TARGETS, SimulationConfig, SimulationOptions
 from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.orders import OrderOptions
+from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.simulation.recording import must_be_given_again
 from evaluatorq.simulation.served import served
 from evaluatorq.store.atomic import replace_file
@@ -92,7 +95,8 @@ async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = ()
     async with assembled(config) as assembly, served(assembly.crew, config) as crew:
         plan = plan_of(config, cases, assembly, now=SystemClock().now())
         await try_worlds(plan, crew)
-        outcome = await run_plan(plan, crew, run_options(config, plan, keep=keep), sinks)
+        options = replace(run_options(config, plan, keep=keep), redactor=_redactor(config, crew))
+        outcome = await run_plan(plan, crew, options, sinks)
     write_results(outcome, config.results)
     return outcome
 
@@ -117,11 +121,30 @@ async def resume_simulation(
     async with assembled(config) as assembly, served(assembly.crew, config) as crew:
         await try_worlds(plan, crew)
         options = replace(
-            run_options(config, plan, keep=keep), retry_faults=retry_faults, replaces=saved_as(plan.run_id)
+            run_options(config, plan, keep=keep),
+            retry_faults=retry_faults,
+            replaces=saved_as(plan.run_id),
+            redactor=_redactor(config, crew),
+            cases=_given_cases(plan, overrides or {}),
         )
         outcome = await resume_plan(folder, crew, options, sinks)
     write_results(outcome, config.results)
     return outcome
+
+
+def _redactor(config: SimulationConfig, crew: Crew) -> Redactor:
+    held: object = getattr(crew.target, "secrets", ())
+    return redactor_for(config.redact or (), held if isinstance(held, tuple) else ())
+
+
+def _given_cases(plan: RunPlan, overrides: Mapping[str, object]) -> tuple[SimulationDatapoint, ...] | None:
+    """The cases that are given again, for a run that did not write them as they are."""
+    if not any(name in overrides for name in INPUTS):
+        return None
+    recorded = {name: value for name, value in plan.config.items() if name not in INPUTS}
+    return cases_of(
+        SimulationConfig.parse({**recorded, "target": "demo", "openai_model": None, **overrides})
+    ).datapoints
 
 
 def saved_as(run_id: str) -> Path | None:
@@ -135,7 +158,7 @@ def saved_as(run_id: str) -> Path | None:
 def resumed_config(plan: RunPlan, overrides: Mapping[str, object]) -> SimulationConfig:
     """The options that a run was started with, its datapoints fixed by the plan."""
     recorded: dict[str, object] = {**plan.config, **overrides, "datapoints": plan.datapoints}
-    displaced = {"input", "previous_run", *OrderOptions.model_fields}
+    displaced = {*INPUTS, *OrderOptions.model_fields} - {"datapoints"}
     if any(name in overrides for name in TARGETS):
         displaced |= set(TARGETS) - overrides.keys()
     recorded = {name: value for name, value in recorded.items() if name not in displaced}

@@ -191,6 +191,11 @@ class SimulationConfig(Strict):
     journal: Annotated[bool, Flag("Output")] = Field(
         True, description="Keep every answer on disk while running, so that nothing is lost."
     )
+    redact: Annotated[Names, Flag("Output", metavar="RULE")] = Field(
+        None,
+        description="Take personal data out of everything that is written: email, iban, card, phone, ip, or your own "
+        "rules as name=regular-expression.",
+    )
     sync: Annotated[bool, Flag("Output")] = Field(
         False, description="Force every answer onto the medium at once, so that it survives a power cut."
     )
@@ -384,6 +389,7 @@ class SimulationOptions(TypedDict, total=False):
     results: str | PathLike[str] | None
     journal: bool
     sync: bool
+    redact: Sequence[str] | None
     executive_summary: bool
     recommendations: bool | SimulationRecommendationConfig | Mapping[str, JsonValue]
     raise_on_execution_failure: bool | None

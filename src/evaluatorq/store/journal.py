@@ -62,7 +62,7 @@ class Journal:
         make_private_dir(folder)
         journal = cls(folder, _hold(folder), _new_part(folder), sync=sync)
         try:
-            journal._write(b'{"kind":"plan",' + plan.model_dump_json().encode()[1:] + b"\n")
+            journal.write_line(b'{"kind":"plan",' + plan.model_dump_json().encode()[1:] + b"\n")
         except StoreError:
             journal.close()
             shutil.rmtree(folder, ignore_errors=True)
@@ -73,14 +73,15 @@ class Journal:
     def reopen(cls, folder: Path, *, sync: bool = False) -> Self:
         """A further part of an existing run's journal."""
         journal = cls(folder, _hold(folder), _new_part(folder), sync=sync)
-        journal._write(b'{"kind":"part","journal_version":%d}\n' % JOURNAL_VERSION)
+        journal.write_line(b'{"kind":"part","journal_version":%d}\n' % JOURNAL_VERSION)
         return journal
 
     def append(self, row: int, event: Event) -> None:
         """Writes one event; raises ``StoreError`` when it cannot be written whole."""
-        self._write(encode_line(row, event))
+        self.write_line(encode_line(row, event))
 
-    def _write(self, line: bytes) -> None:
+    def write_line(self, line: bytes) -> None:
+        """Writes one encoded line, its end included; raises ``StoreError`` when it cannot be written whole."""
         try:
             written = os.write(self._file, line)
             if self._sync:

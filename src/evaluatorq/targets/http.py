@@ -22,6 +22,7 @@ from evaluatorq.llm.exchange import Answer, Call
 from evaluatorq.llm.reply import is_event_stream
 from evaluatorq.model.messages import Message
 from evaluatorq.ports import Seat, TargetReply, ToolSpec
+from evaluatorq.records.redaction import names_a_secret
 from evaluatorq.targets.bodies import Places, parsed, reply_from_json
 from evaluatorq.targets.paths import JsonPath, PathMissing
 from evaluatorq.targets.replies import empty, reply_of, unfit
@@ -110,6 +111,11 @@ class HttpTargets:
         limit_s = self.spec.timeout_s or seat.answer_s
         return HttpTarget(self.spec, self._endpoint, self._wire, tools, tools_url=seat.tools_url, timeout_s=limit_s)
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The credentials that it holds: what must not be written anywhere."""
+        return self._endpoint.secrets
+
     async def aclose(self) -> None:
         """Closes the connections; the next conversation opens new ones."""
         await self._wire.aclose()
@@ -127,6 +133,8 @@ def _ready(spec: HttpTargetSpec) -> _Endpoint:
     for name, template in spec.headers.items():
         headers[name.lower()], values = expanded(template, f"the header {name!r}")
         secrets += values
+        if names_a_secret(name):
+            secrets += tuple(headers[name.lower()].split()[-1:])
     if parts.username:
         user, password = unquote(parts.username), unquote(parts.password or "")
         headers.setdefault("authorization", "Basic " + b64encode(f"{user}:{password}".encode()).decode())
