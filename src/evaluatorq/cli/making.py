@@ -18,7 +18,7 @@ from evaluatorq.simulation.config import INPUTS
 from evaluatorq.store.atomic import replace_file
 from evaluatorq.store.cases import export_datapoints_to_jsonl
 
-NOT_FOR_MADE_CASES = (*INPUTS, "only", "offline")
+NOT_FOR_MADE_CASES = (*INPUTS, "only", "pack", "offline")
 """Options of ``simulate`` that have no meaning where a model makes the cases."""
 _MOST_PROBLEMS = 10
 

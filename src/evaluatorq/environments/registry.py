@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 
 from pydantic import JsonValue, ValidationError
 
@@ -17,11 +18,14 @@ from evaluatorq.environments.ruled import Ruled
 from evaluatorq.environments.toolbox import Toolbox
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
+from evaluatorq.plugins import load, offered
 from evaluatorq.ports import Environment
 
 Builder = Callable[[int], Environment]
 """Makes a fresh environment for one conversation from the conversation's seed."""
 
+GROUP = "evaluatorq.environments"
+"""Entry points that add environments: functions that take a seed."""
 BUILT_IN: Mapping[str, Builder] = {"orders": lambda _seed: orders_environment()}
 
 
@@ -61,9 +65,10 @@ class Environments:
         return environment
 
     def _builder(self, name: str, scenario: str) -> Builder:
-        builder = self._builders.get(name)
+        builder = self._builders.get(name) or _plugged(name)
         if builder is None:
-            near = get_close_matches(name, self._builders, n=3) or sorted(self._builders)
+            known = [*self._builders, *offered(GROUP)]
+            near = get_close_matches(name, known, n=3) or sorted(known)
             raise ConfigError(
                 f"scenario {scenario!r} names environment {name!r}; there is {', '.join(near) or 'none registered'}"
             )
@@ -72,6 +77,23 @@ class Environments:
 
 environment_for = Environments()
 """The factory over the built-in environments."""
+
+
+@lru_cache(maxsize=64)
+def _plugged(name: str) -> Builder | None:
+    """The builder that another package registered under this name; what is built in goes before it."""
+    entry = offered(GROUP).get(name)
+    if entry is None:
+        return None
+    build = load(entry)
+    if not callable(build):
+        raise ConfigError(f"the environment {name!r} ({entry.value}) is no function that makes one")
+
+    def built(seed: int) -> Environment:
+        made: Environment = build(seed)
+        return made
+
+    return built
 
 
 def _first_fault(error: ValidationError) -> str:

@@ -20,6 +20,7 @@ from anyio import to_thread
 from pydantic import JsonValue, TypeAdapter
 
 from evaluatorq.errors import ConfigError
+from evaluatorq.evaluators.beliefs import BELIEF_SCORES
 from evaluatorq.evaluators.builtin import (
     SIMULATION_EVALUATORS,
     SimulationScorer,
@@ -159,14 +160,14 @@ def resolve_evaluators(names: Sequence[str | Evaluator | Function], scoring: obj
 def _by_name(name: str, scoring: object) -> Evaluator:
     if name in SIMULATION_EVALUATORS:
         return BuiltInEvaluator(name, get_evaluator(name, scoring_of(scoring)))
-    if name in FACT_SCORES:
-        return FactEvaluator(name, FACT_SCORES[name])
+    if scorer := (FACT_SCORES | BELIEF_SCORES).get(name):
+        return FactEvaluator(name, scorer)
     if ":" in name:
         return _from_object(import_attribute(name), name)
     plugins = offered(GROUP)
     if name in plugins:
         return _from_object(load(plugins[name]), name)
-    known = [*SIMULATION_EVALUATORS, *FACT_SCORES, *plugins]
+    known = [*SIMULATION_EVALUATORS, *FACT_SCORES, *BELIEF_SCORES, *plugins]
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     raise ConfigError(

@@ -157,11 +157,14 @@ def _key(step: Step) -> tuple[int, str | None]:
 def _held(
     steps: Sequence[Step], assessments: Sequence[StepAssessment]
 ) -> Iterator[tuple[tuple[int, str | None], Assessment]]:
-    """What was held at each step: its own assessment, else the latest before it."""
+    """What was held at each step: its own assessment, else the latest before it. Words that come with a call are held
+    with what the call says.
+    """
     own = {(one.row, one.call): one.assessment for one in assessments}
+    beside = {one.row: one.assessment for one in reversed(assessments)}
     held: Assessment | None = None
     for step in steps:
-        held = own.get(_key(step), held)
+        held = own.get(_key(step)) or (beside.get(step.row) if step.call is None else None) or held
         if held is not None:
             yield _key(step), held
 

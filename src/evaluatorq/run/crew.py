@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import TypeVar
@@ -112,11 +112,20 @@ def seat_participants(crew: Crew, plan: RunPlan, row: int, world: Callable[[], E
     url = None if crew.serve is None or served is None else crew.serve(served)
     limit_s = crew.target_timeout_s
     seat = Seat(plan.datapoints[row], plan.thread_id(row), seed, plan.limits.max_turns, recorder, url, limit_s)
-    target = _made("target", lambda: crew.target(seat))
-    user = _made("user_simulator", lambda: crew.user(seat))
+    blind = replace(seat, datapoint=without_truth(seat.datapoint))
+    target = _made("target", lambda: crew.target(blind))
+    user = _made("user_simulator", lambda: crew.user(blind))
     judge = _made("judge", lambda: crew.judge(seat))
     source = None if crew.source is None else _made("infrastructure", partial(crew.source, seat))
     return Participants(target, user, judge, environment, Random(seed), recorder, served, source)  # noqa: S311  jitter only
+
+
+def without_truth(datapoint: SimulationDatapoint) -> SimulationDatapoint:
+    """The case as those see it who must not know its truth: without it, and without what its world starts with."""
+    if datapoint.scenario.truth is None:
+        return datapoint
+    blind = datapoint.scenario.model_copy(update={"truth": None, "hidden": None, "setup": None})
+    return datapoint.model_copy(update={"scenario": blind})
 
 
 def _made(component: Component, make: Callable[[], T]) -> T:

@@ -16,6 +16,7 @@ from evaluatorq.model.runs import RunPlan, SimulationRun
 from evaluatorq.pacing.budget import Budget
 from evaluatorq.ports import Sink
 from evaluatorq.records.redaction import Redactor
+from evaluatorq.roles.secrecy import check_secrets
 from evaluatorq.run.clock import SystemClock
 from evaluatorq.run.crew import Crew, try_worlds
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
@@ -92,6 +93,7 @@ def simulate_sync(**options: Unpack[SimulationOptions]) -> SimulationResults:
 async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = (), keep: bool = False) -> RunOutcome:
     """Runs what ``config`` describes; ``sinks`` watch it. With ``keep`` the outcome holds all results in memory."""
     cases = cases_of(config)
+    check_secrets(cases.datapoints)
     async with assembled(config) as assembly, served(assembly.crew, config) as crew:
         plan = plan_of(config, cases, assembly, now=SystemClock().now())
         await try_worlds(plan, crew)
@@ -167,7 +169,7 @@ def resumed_config(plan: RunPlan, overrides: Mapping[str, object]) -> Simulation
         raise ConfigError(
             f"the run's {lost} was {plan.config[lost]!r}, which this process cannot make; give {lost} again (--{lost})"
         )
-    if not any(recorded.get(name) for name in TARGETS):
+    if not any(recorded.get(name) for name in (*TARGETS, "pack")):
         recorded["target"] = "demo"
     return SimulationConfig.parse(recorded, where=f"run {plan.run_id}")
 

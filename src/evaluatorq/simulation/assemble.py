@@ -25,6 +25,7 @@ from evaluatorq.model.runs import (
 )
 from evaluatorq.pacing.limits import LimiterOptions
 from evaluatorq.pacing.retry import RetryPolicy
+from evaluatorq.packs import find_pack
 from evaluatorq.ports import Closeable, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
 from evaluatorq.roles.checks import check_judge
 from evaluatorq.roles.judge import model_judge
@@ -76,6 +77,8 @@ def cases_of(config: SimulationConfig) -> Cases:
         cases = Cases(config.datapoints)
     elif config.input is not None:
         cases = Cases(tuple(load_datapoints(config.input)))
+    elif config.pack is not None and config.personas is None:
+        cases = Cases(find_pack(config.pack).cases(config.seed))
     else:
         cases = Cases(tuple(product(_personas(config), _scenarios(config))))
     datapoints = cases.datapoints if config.only is None else select(cases.datapoints, config.only)
@@ -182,10 +185,10 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         target=factory,
         user=roles.user,
         judge=roles.judge,
-        environment=_environments(config),
+        environment=environment_factory(config.environment),
         source=source_of(config.observation_source),
         max_observed_events=config.max_observed_events,
-        evaluators=resolve_evaluators(config.evaluator_names or DEFAULT_EVALUATORS, config.scoring),
+        evaluators=resolve_evaluators(_evaluator_names(config), config.scoring),
         analyst=RunAnalyst(config, models) if config.analysed else None,
         retry=RetryPolicy(attempts=calls.retry_count + 1),
         target_retry=RetryPolicy(attempts=config.max_target_retries + 1),
@@ -203,7 +206,11 @@ def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, Targ
         facts = TargetFacts("openai_model", config.openai_model, "OpenAITarget", config.openai_model)
         limit_s = config.target_agent_timeout_ms / 1000
         model = models.theirs(config.openai_model, effort=config.target_reasoning_effort, timeout_s=limit_s)
-        return facts, openai_target(model, manages_own_timeout=True)
+        prompt = None if config.pack is None else find_pack(config.pack).pack.instructions
+        return facts, openai_target(model, system_prompt=prompt, manages_own_timeout=True)
+    if config.pack is not None and config.target is None and config.vercel_url is None:
+        used = find_pack(config.pack)
+        return TargetFacts("callback", used.name, "Pack"), used.pack.agent
     resolved = resolve_target(_agent(config), parallelism=config.datapoint_parallelism)
     facts = TargetFacts(resolved.kind, resolved.name, resolved.type, resolved.model, resolved.metered)
     return facts, resolved.factory
@@ -222,7 +229,7 @@ def _roles(config: SimulationConfig, models: Models) -> _Roles:
     if config.user_simulator is not None:
         user = published_user(config.user_simulator)
     elif config.offline:
-        user = offline_user
+        user = _offline_user(config)
     else:
         fast = fast_model(config)
         names["user_simulator"], user = fast, model_user(models.ours(fast))
@@ -236,9 +243,18 @@ def _roles(config: SimulationConfig, models: Models) -> _Roles:
     return _Roles(user, judge, names)
 
 
-def _environments(config: SimulationConfig) -> EnvironmentFactory:
+def _offline_user(config: SimulationConfig) -> UserFactory:
+    own = None if config.pack is None else find_pack(config.pack).pack.user
+    return own or offline_user
+
+
+def _evaluator_names(config: SimulationConfig) -> tuple[str, ...]:
+    own = () if config.pack is None else find_pack(config.pack).pack.evaluators
+    return config.evaluator_names or own or DEFAULT_EVALUATORS
+
+
+def environment_factory(own: object) -> EnvironmentFactory:
     """The registered environments, with the user's own in place of what a scenario leaves open."""
-    own = config.environment
     if own is None:
         return Environments()
     if isinstance(own, str) and ":" not in own:

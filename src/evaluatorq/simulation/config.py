@@ -78,6 +78,10 @@ class SimulationConfig(Strict):
         None, ge=1, description="Conversations for each datapoint; 1, or what the replayed run had."
     )
 
+    pack: Annotated[Text | None, Flag("Cases", metavar="NAME")] = Field(
+        None, description="A domain: its cases where no others are given, and its agent where there is no target."
+    )
+
     target: Annotated[object, Flag("Target", metavar="TARGET")] = Field(
         None,
         description="The agent: 'module:attribute', a URL, 'command:...', 'demo', 'demo:flawed'; in Python any object.",
@@ -236,7 +240,7 @@ class SimulationConfig(Strict):
     @property
     def uses_bundled_cases(self) -> bool:
         """No cases were given, so the bundled personas meet the bundled scenarios (offline only)."""
-        return not any(getattr(self, name) is not None for name in INPUTS)
+        return self.pack is None and not any(getattr(self, name) is not None for name in INPUTS)
 
     @property
     def is_stored(self) -> bool:
@@ -282,10 +286,10 @@ class SimulationConfig(Strict):
         if len(given) == 1 and given[0] in ("personas", "scenarios"):
             other = "scenarios" if given[0] == "personas" else "personas"
             raise ValueError(f"{given[0]} without {other}; each needs the other")
-        if not given and not self.offline:
+        if not given and not self.offline and self.pack is None:
             raise ValueError(
                 "no input: give datapoints, personas with scenarios, or previous_run (on the command line --input, "
-                "--personas with --scenarios, or --from-run); offline runs the bundled cases without any"
+                "--personas with --scenarios, --pack, or --from-run); offline runs the bundled cases without any"
             )
 
     def _one_target(self) -> None:
@@ -294,7 +298,7 @@ class SimulationConfig(Strict):
         given = [name for name in TARGETS if getattr(self, name) is not None]
         if len(given) > 1:
             raise ValueError(f"two targets: {' and '.join(given)}; give one")
-        if not given and not (self.offline and self.uses_bundled_cases):
+        if not given and self.pack is None and not (self.offline and self.uses_bundled_cases):
             raise ValueError(
                 "no target: give target, openai_model or vercel_url (on the command line --target, --openai-model or "
                 "--vercel-url); "
@@ -345,6 +349,7 @@ class SimulationOptions(TypedDict, total=False):
     datapoints: Sequence[SimulationDatapoint] | None
     previous_run: str | None
     samples: int | None
+    pack: str | None
     target: object
     openai_model: str | None
     vercel_url: str | None

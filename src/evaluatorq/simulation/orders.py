@@ -76,7 +76,7 @@ class RunConfig(OrderOptions, SimulationConfig):
     """What to make, and how to simulate it."""
 
     def _one_input(self) -> None:
-        given = [name for name in (*INPUTS, "only") if getattr(self, name) is not None]
+        given = [name for name in (*INPUTS, "only", "pack") if getattr(self, name) is not None]
         if given:
             raise ValueError(f"the cases are made by a model, so {' and '.join(given)} cannot be given; use simulate")
         if self.offline:

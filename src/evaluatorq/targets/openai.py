@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import LineCache
@@ -47,13 +47,17 @@ class OpenAITarget:
 
 
 def openai_target(
-    model: ChatModel, *, system_prompt: str | None = None, manages_own_timeout: bool = False
+    model: ChatModel,
+    *,
+    system_prompt: str | Callable[[Seat], str] | None = None,
+    manages_own_timeout: bool = False,
 ) -> TargetFactory:
-    """Makes one ``OpenAITarget`` per conversation, with the tools of its environment."""
+    """Makes one ``OpenAITarget`` per conversation, with the tools of its environment. A prompt may differ by seat."""
 
     def make(seat: Seat) -> OpenAITarget:
         tools = seat.environment.tools if seat.environment is not None else ()
-        prefix = ChatPrefix(system=system_prompt or "", tools=tools)
+        system = system_prompt(seat) if callable(system_prompt) else system_prompt or ""
+        prefix = ChatPrefix(system=system, tools=tools)
         return OpenAITarget(model, prefix, manages_own_timeout=manages_own_timeout)
 
     return make

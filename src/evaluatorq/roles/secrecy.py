@@ -1,0 +1,40 @@
+"""Proof, by how prompts are made, that a case's truth reaches neither its simulated user nor its agent.
+
+The user's prompt is made twice, once with another truth: equal prompts cannot depend on it. The agent is sent nothing
+but the transcript and its tools, and is seated without the truth (``evaluatorq.run.crew.without_truth``). What is left
+is a case that tells its secret itself, in words that the user is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from evaluatorq.errors import CaseError
+from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.records.secrecy import secrecy_of
+from evaluatorq.roles.prompts_user import user_system
+
+_OTHER_TRUTH = "another truth than this case has"
+
+
+def is_independent(datapoint: SimulationDatapoint) -> bool:
+    """The simulated user's prompt is the same whatever the truth is."""
+    persona, scenario = datapoint.persona, datapoint.scenario
+    other = scenario.model_copy(update={"truth": _OTHER_TRUTH, "hidden": None, "setup": None, "cognition": None})
+    return user_system(persona, scenario) == user_system(persona, other)
+
+
+def check_secrets(datapoints: Iterable[SimulationDatapoint]) -> None:
+    """``CaseError`` for the first case whose user would be told something that its truth hides."""
+    for datapoint in datapoints:
+        if datapoint.scenario.truth is None:
+            continue
+        name, told = datapoint.scenario.name, secrecy_of(datapoint, ()).told_by_the_case
+        if told:
+            raise CaseError(
+                f"scenario {name!r} hides {told[0]} of its truth and tells it to its user; leave it out of goal, "
+                "context, knows and script, or name in hidden only what is to be found out",
+                field="truth",
+            )
+        if not is_independent(datapoint):
+            raise CaseError(f"the user's prompt of {name!r} depends on its truth", field="truth")
