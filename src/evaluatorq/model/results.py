@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field, JsonValue
 
@@ -46,6 +47,20 @@ class ResponseTrace(Record):
     response_id: str | None = None
 
 
+class Origin(Record):
+    """What a result, or a run, was made from without having the whole conversation again.
+
+    ``fork``: the first turns are those of another conversation, ``turn`` is the first whose answer is new. ``rejudge``:
+    user and agent are another conversation's, the judge is new. ``rescore``: only the evaluators are new. ``run`` is
+    the id of that run (or its file name), ``thread_id`` that conversation.
+    """
+
+    kind: Literal["fork", "rejudge", "rescore"]
+    run: str
+    thread_id: str | None = None
+    turn: int | None = None
+
+
 class SimulationResult(Published):
     """One conversation: transcript, verdict, per-turn scores, tokens.
 
@@ -53,7 +68,8 @@ class SimulationResult(Published):
     ``failed_component``, ``goal_known`` (``False`` when nobody could decide the goal), ``judge_goal_achieved`` (the
     judge's opinion where code decided), ``fully_audited``, ``criteria_audit``, ``usage_by_role``, ``row``,
     ``attempts``, ``final_state``, ``observations`` (one for each turn of the agent), ``expectations`` (``None`` where
-    the scenario has none), ``claims`` (what the agent said that it did), ``cognition`` (what it believed and why).
+    the scenario has none), ``claims`` (what the agent said that it did), ``cognition`` (what it believed and why),
+    ``origin`` (what it was made from, where the conversation was not had anew).
     """
 
     messages: list[Message]
@@ -89,6 +105,7 @@ class SimulationResult(Published):
     expectations: ExpectationReport | None = None
     claims: list[ClaimFinding] | None = None
     cognition: CognitionRecord | None = None
+    origin: Origin | None = None
 
     @property
     def last_trace_id(self) -> str | None:
@@ -101,4 +118,4 @@ class SimulationResult(Published):
         return self.terminated_by in (TerminatedBy.ERROR, TerminatedBy.TIMEOUT)
 
 
-__all__ = ["ResponseTrace", "SimulationResult", "TerminatedBy", "TurnMetrics"]
+__all__ = ["Origin", "ResponseTrace", "SimulationResult", "TerminatedBy", "TurnMetrics"]

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, JsonValue, field_validator
 
 from evaluatorq.model.base import Published, Record
 from evaluatorq.model.cases import SimulationDatapoint
-from evaluatorq.model.results import SimulationResult
+from evaluatorq.model.results import Origin, SimulationResult
 from evaluatorq.model.spending import NO_SPENDING, Spending
 from evaluatorq.model.usage import Usage
 
@@ -42,7 +42,8 @@ class RunPlan(Record):
     ``config`` is what the user asked for, without credentials; the rest says what was resolved. ``evaluation_name`` is
     the label that was given, where ``run_name`` may be made up. ``redacted`` says that the datapoints are not as they
     were given, so that whoever goes on has to give them again. ``spent`` is what making the datapoints cost, and
-    ``problems`` what could not be made.
+    ``problems`` what could not be made. ``origin`` names the run whose conversations these are made from, and
+    ``source_rows`` which of them.
     """
 
     journal_version: int = JOURNAL_VERSION
@@ -63,6 +64,8 @@ class RunPlan(Record):
     versions: dict[str, str] = Field(default_factory=dict)
     models: dict[str, str] = Field(default_factory=dict)
     replayed_from: str | None = None
+    origin: Origin | None = None
+    source_rows: tuple[int, ...] = ()
     spent: Spending = NO_SPENDING
     problems: tuple[str, ...] = ()
     redacted: bool = False
@@ -71,6 +74,12 @@ class RunPlan(Record):
     def thread_id(self, row: int) -> str:
         """The identity of the conversation of datapoint ``row``."""
         return f"{self.run_id}:{row}"
+
+    def origin_of(self, row: int) -> Origin | None:
+        """What conversation ``row`` is made from, where it is not had anew."""
+        if self.origin is None or row >= len(self.source_rows):
+            return self.origin
+        return self.origin.model_copy(update={"thread_id": f"{self.origin.run}:{self.source_rows[row]}"})
 
 
 class SimulationRecommendation(Record):
@@ -110,8 +119,9 @@ class ScoreCount(Record):
 class SimulationRun(Published):
     """A finished run as saved under ``.evaluatorq/sim-runs``. Ours beside the published fields: ``score_counts``,
     ``target_type``, ``usage_by_role``, ``seed``, ``offline``, ``attempts``, ``duration_s``,
-    ``versions``, ``models``, ``replayed_from``, ``config``, ``usage_by_category`` (its sum is ``token_usage_total``),
-    ``unread_by_category`` (answers beside the conversations whose cost nobody knows), ``generation_problems``.
+    ``versions``, ``models``, ``replayed_from``, ``origin``, ``config``, ``usage_by_category`` (its sum is
+    ``token_usage_total``), ``unread_by_category`` (answers beside the conversations whose cost nobody knows),
+    ``generation_problems``.
     """
 
     run_name: str
@@ -146,6 +156,7 @@ class SimulationRun(Published):
     versions: dict[str, str] = Field(default_factory=dict)
     models: dict[str, str] = Field(default_factory=dict)
     replayed_from: str | None = None
+    origin: Origin | None = None
     config: dict[str, JsonValue] = Field(default_factory=dict)
     usage_by_category: dict[str, Usage] = Field(default_factory=dict)
     unread_by_category: dict[str, int] = Field(default_factory=dict)

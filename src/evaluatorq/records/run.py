@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from evaluatorq.model.events import Scored
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import NO_ANALYSIS, REPLAY_VERSION, Analysis, RunPlan, ScoreCount, SimulationRun
 from evaluatorq.model.spending import CONVERSATIONS, Spending
 from evaluatorq.model.usage import NO_USAGE, Usage
+from evaluatorq.records.result import with_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,18 @@ def scores_of(result: SimulationResult) -> dict[str, float]:
     return {
         name: value for name, value in raw.items() if isinstance(value, int | float) and not isinstance(value, bool)
     }
+
+
+def as_saved(plan: RunPlan, row: int, result: SimulationResult, scores: Iterable[Scored]) -> SimulationResult:
+    """A result with all that its run knows of it: scores in the run's order, labels, what it was made from."""
+    order = {name: i for i, name in enumerate(plan.evaluator_names)}
+    with_scores(result, sorted(scores, key=lambda scored: order.get(scored.evaluator, len(order))))
+    if plan.evaluation_name is not None:
+        result.metadata["evaluation_name"] = plan.evaluation_name
+    if "user_simulator" in plan.models:
+        result.metadata["model"] = plan.models["user_simulator"]
+    result.origin = plan.origin_of(row)
+    return result
 
 
 def run_header(
@@ -85,6 +99,7 @@ def run_header(
         versions=plan.versions,
         models=plan.models,
         replayed_from=plan.replayed_from,
+        origin=plan.origin,
         config=plan.config,
         usage_by_category=spent.usage,
         unread_by_category=spent.unread,

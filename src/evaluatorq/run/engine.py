@@ -25,7 +25,7 @@ from evaluatorq.pacing.budget import NO_LIMIT, Budget
 from evaluatorq.ports import Attendant, Briefed, Sink
 from evaluatorq.records.redaction import NOTHING_KNOWN, Redactor
 from evaluatorq.records.result import result_of, with_scores
-from evaluatorq.records.run import run_header
+from evaluatorq.records.run import as_saved, run_header
 from evaluatorq.run.brake import Brake
 from evaluatorq.run.clock import Clock, SystemClock
 from evaluatorq.run.collector import patient_collector
@@ -370,12 +370,7 @@ class Engine:
         return self.options.retry_faults and ended is not None and ended.failed_component in NOT_THE_AGENTS
 
     def _put_away(self, row: int, result: SimulationResult, scores: Iterable[Scored]) -> None:
-        order = {evaluator.name: i for i, evaluator in enumerate(self.crew.evaluators)}
-        with_scores(result, sorted(scores, key=lambda scored: order.get(scored.evaluator, len(order))))
-        if self.plan.evaluation_name is not None:
-            result.metadata["evaluation_name"] = self.plan.evaluation_name
-        if "user_simulator" in self.plan.models:
-            result.metadata["model"] = self.plan.models["user_simulator"]
+        as_saved(self.plan, row, result, scores)
         self._spool.add(row, result)
         if self.options.keep:
             self._kept[row] = result
