@@ -372,3 +372,14 @@ async def test_one_seed_gives_one_case_and_a_seed_that_yields_none_is_an_error()
     for seeds in ([], "angry", [" "]):
         with pytest.raises(ValueError, match="at least one idea"):
             await generate_personas(seeds, generation_client=author())
+
+
+def test_cases_are_made_and_simulated_on_trio_as_well():
+    async def run() -> int:
+        results = await generate_and_simulate(
+            agent_description=ABOUT, num_personas=2, num_scenarios=2, target=polite, generation_client=author(),
+            max_turns=1, save=True, recommendations=True,
+        )  # fmt: skip
+        return len(results)
+
+    assert anyio.run(run, backend="trio") == 4

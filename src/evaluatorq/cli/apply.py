@@ -39,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
     for text in result.recommendations:
         mark = "+" if text in result.carried_out else "left out"
         say(one_line(f"{mark} {text}"))
+    if result.recommendations:
+        say(f"This took {result.spent.total.total_tokens:,} tokens.")
     if not result.diff:
         say("Nothing to change.")
         return 0

@@ -74,11 +74,11 @@ async def apply_suggestions(  # noqa: PLR0913  one fact each, keyword-only
     )
     if not wanted:
         return result
-    calls, bill = llm_config or LLMCallConfig(), Bill()
+    calls = llm_config or LLMCallConfig()
     async with opened_models(calls, 1, llm_client) as models:
-        editor = models.ours(model or calls.model or smart_name())
+        editor, paid = models.ours(model or calls.model or smart_name()), PaidCalls(retry_of(calls), Bill())
         try:
-            edited = await edit_prompt(editor, PaidCalls(retry_of(calls), bill), plain, wanted)
+            edited = await edit_prompt(editor, paid, plain, wanted)
         except CallError as error:
             raise SimulationError(f"the suggestions could not be worked into {prompt_file}: {error.message}") from error
     carried_out = [wanted[number] for number in edited.carried_out]
@@ -86,18 +86,12 @@ async def apply_suggestions(  # noqa: PLR0913  one fact each, keyword-only
     written = apply and after != before
     if written:
         _write(path, before, after)
-    return result.model_copy(
-        update={
-            "recommendations": wanted,
-            "carried_out": carried_out,
-            "new_instructions": after,
-            "diff": unified_diff(plain, edited.text, str(prompt_file)),
-            "method": edited.method,
-            "applied": written,
-            "merge_failed": edited.method == "rewrite",
-            "spent": bill.spending,
-        }
-    )
+    found: dict[str, object] = {
+        "recommendations": wanted, "carried_out": carried_out, "new_instructions": after,
+        "diff": unified_diff(plain, edited.text, str(prompt_file)), "method": edited.method, "applied": written,
+        "merge_failed": edited.method == "rewrite", "spent": paid.bill.spending,
+    }  # fmt: skip
+    return result.model_copy(update=found)
 
 
 async def apply_run_suggestions(
