@@ -68,6 +68,7 @@ def measurable(result: SimulationResult) -> Measurable:
     broken = result.errored and result.failed_component != "target"
     return replace(
         seen,
+        held=() if result.cognition is None else seen.held,
         case=str(result.metadata.get("datapoint_id") or seen.case),
         lists=lists,
         left_out=f"ended in {result.terminated_by.value}, not by the agent" if broken else None,

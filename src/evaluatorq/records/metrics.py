@@ -216,7 +216,7 @@ def _match(found: Iterable[str], expected: Iterable[str] | None) -> Match:
 def rationale(held: Sequence[Held]) -> Rationale:
     """What reasons the steps give."""
     if not held:
-        reason = "the agent took no step"
+        reason = "there are no steps to read reasons from"
         return Rationale(missing=dict.fromkeys(("share", "at_the_end", "words_at_the_end", "mean_words"), reason))
     lengths = [len(step.rationale.split()) for step in held if step.rationale]
     last = held[-1].rationale
