@@ -16,6 +16,7 @@ from typing import TypeVar
 from evaluatorq.errors import ConfigError
 from evaluatorq.records.gate_rules import GateRules
 from evaluatorq.simulation.config import ANALYSES, INPUTS, TARGETS, SimulationConfig, canonical
+from evaluatorq.simulation.described import is_description_file
 from evaluatorq.store.paths import store_dir
 
 C = TypeVar("C", bound=SimulationConfig)
@@ -108,6 +109,8 @@ def project_layer() -> dict[str, object]:
     for name in PATHS:
         if name in layer:
             layer[name] = _based(layer[name], base)
+    if is_description_file(layer.get("target")):
+        layer["target"] = _based(layer["target"], base)
     return layer
 
 

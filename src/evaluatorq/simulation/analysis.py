@@ -28,7 +28,7 @@ from evaluatorq.reports.text import plural
 from evaluatorq.reports.view import CriterionTally, Summary
 from evaluatorq.roles.analyst import SUMMARY_TOKENS, suggest, write_summary
 from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
-from evaluatorq.simulation.models import Models, opened_models, smart_model, smart_name
+from evaluatorq.simulation.models import Models, opened_models, smart_model, smart_name, smart_place
 
 _log = logging.getLogger(__name__)
 _MOST_CRITERIA, _MOST_EXAMPLES = 5, 3
@@ -86,12 +86,12 @@ class RunAnalyst:
         self._bill = Bill()
         self._calls = PaidCalls(RetryPolicy(attempts=calls.retry_count + 1), self._bill, seed=config.seed)
         self._at_once = config.datapoint_parallelism
-        wanted, name = config.recommendations, smart_model(config)
+        wanted, name, place = config.recommendations, smart_model(config), smart_place(config)
         self._options = (
             wanted if isinstance(wanted, SimulationRecommendationConfig) else SimulationRecommendationConfig()
         )
-        self._wording = models.ours(name, max_tokens=SUMMARY_TOKENS) if config.executive_summary else None
-        self._suggesting = models.ours(name, max_tokens=self._options.max_tokens) if wanted else None
+        self._wording = models.ours(name, place, max_tokens=SUMMARY_TOKENS) if config.executive_summary else None
+        self._suggesting = models.ours(name, place, max_tokens=self._options.max_tokens) if wanted else None
 
     async def conclude(self, rows: Sequence[int], read: ReadResult) -> Analysis:
         """The summary and the recommendations that were asked for."""

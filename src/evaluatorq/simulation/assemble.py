@@ -14,6 +14,7 @@ from evaluatorq import __version__
 from evaluatorq.environments.registry import BUILT_IN, Environments
 from evaluatorq.errors import ConfigError
 from evaluatorq.evaluators.registry import resolve_evaluators
+from evaluatorq.llm.endpoint import Sampling
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
 from evaluatorq.model.runs import (
     DEFAULT_EVALUATOR_NAMES,
@@ -36,7 +37,16 @@ from evaluatorq.roles.user import model_user
 from evaluatorq.run.crew import Crew
 from evaluatorq.simulation.analysis import RunAnalyst
 from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
-from evaluatorq.simulation.models import Models, NoModels, fast_model, opened_models, smart_model
+from evaluatorq.simulation.models import (
+    Models,
+    NoModels,
+    fast_model,
+    fast_place,
+    opened_models,
+    smart_model,
+    smart_place,
+    target_place,
+)
 from evaluatorq.simulation.replay import load_simulation_replay
 from evaluatorq.simulation.sources import source_of
 from evaluatorq.store.cases import (
@@ -204,9 +214,19 @@ def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, Targ
         from evaluatorq.targets.openai import openai_target  # noqa: PLC0415  only where a model is the agent
 
         facts = TargetFacts("openai_model", config.openai_model, "OpenAITarget", config.openai_model)
-        limit_s = config.target_agent_timeout_ms / 1000
-        model = models.theirs(config.openai_model, effort=config.target_reasoning_effort, timeout_s=limit_s)
-        prompt = None if config.pack is None else find_pack(config.pack).pack.instructions
+        model = models.theirs(
+            config.openai_model,
+            target_place(config),
+            sampling=Sampling(
+                temperature=config.target_temperature,
+                max_tokens=config.target_max_tokens,
+                reasoning_effort=config.target_reasoning_effort,
+            ),
+            timeout_s=config.target_agent_timeout_ms / 1000,
+        )
+        prompt = config.target_system_prompt
+        if prompt is None and config.pack is not None:
+            prompt = find_pack(config.pack).pack.instructions
         return facts, openai_target(model, system_prompt=prompt, manages_own_timeout=True)
     if config.pack is not None and config.target is None and config.vercel_url is None:
         used = find_pack(config.pack)
@@ -232,14 +252,14 @@ def _roles(config: SimulationConfig, models: Models) -> _Roles:
         user = _offline_user(config)
     else:
         fast = fast_model(config)
-        names["user_simulator"], user = fast, model_user(models.ours(fast))
+        names["user_simulator"], user = fast, model_user(models.ours(fast, fast_place(config)))
     if config.judge is not None:
         judge = published_judge(config.judge)
     elif config.offline:
         judge = check_judge
     else:
         smart = smart_model(config)
-        names["judge"], judge = smart, model_judge(models.ours(smart))
+        names["judge"], judge = smart, model_judge(models.ours(smart, smart_place(config)))
     return _Roles(user, judge, names)
 
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypedDict
 
-from pydantic import Field, JsonValue, ValidationError, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import BeforeValidator, Field, JsonValue, ValidationError, model_validator
 
 from evaluatorq.errors import ConfigError
 from evaluatorq.evaluators.scoring import SimulationScoringConfig
@@ -24,9 +22,11 @@ from evaluatorq.model.base import Strict
 from evaluatorq.model.calls import LLMCallConfig as LLMCallConfig  # noqa: PLC0414  offered here as well
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
 from evaluatorq.records.triggers import SimulationRecommendationConfig
-from evaluatorq.simulation.elsewhere import ELSEWHERE, warn_of_no_effect
+from evaluatorq.simulation.described import described
+from evaluatorq.simulation.elsewhere import warn_of_no_effect
 from evaluatorq.simulation.kinds import Datapoints, Names, Parallelism, Personas, Scenarios, Text
 from evaluatorq.simulation.recording import recorded_value
+from evaluatorq.simulation.sentences import sentence, unknown
 
 DEMO_TARGET = "demo"
 ALIASES = {
@@ -82,12 +82,25 @@ class SimulationConfig(Strict):
         None, description="A domain: its cases where no others are given, and its agent where there is no target."
     )
 
-    target: Annotated[object, Flag("Target", metavar="TARGET")] = Field(
+    target: Annotated[object, BeforeValidator(described), Flag("Target", metavar="TARGET")] = Field(
         None,
-        description="The agent: 'module:attribute', a URL, 'command:...', 'demo', 'demo:flawed'; in Python any object.",
+        description="The agent: 'module:attribute', a URL, 'command:...', 'demo', or a request described in JSON or a "
+        "file; in Python any object.",
     )
     openai_model: Annotated[Text | None, Flag("Target", metavar="MODEL")] = Field(
         None, description="A model as the agent, at OPENAI_BASE_URL or the public endpoint."
+    )
+    openai_base_url: Annotated[Text | None, Flag("Target", metavar="URL")] = Field(
+        None, description="Where that model is asked; its key is EVALUATORQ_TARGET_API_KEY or OPENAI_API_KEY."
+    )
+    target_system_prompt: Annotated[Text | None, Flag("Target", metavar="TEXT")] = Field(
+        None, description="The system prompt of a model that is the agent."
+    )
+    target_temperature: Annotated[float | None, Flag("Target", metavar="T")] = Field(
+        None, ge=0, le=2, description="Sampling temperature of a model that is the agent."
+    )
+    target_max_tokens: Annotated[int | None, Flag("Target", metavar="N")] = Field(
+        None, gt=0, description="Most tokens of one answer of a model that is the agent."
     )
     vercel_url: Annotated[Text | None, Flag("Target", metavar="URL")] = Field(
         None, description="An AI SDK chat route as the agent, in either stream protocol."
@@ -122,6 +135,12 @@ class SimulationConfig(Strict):
     )
     judge_model: Annotated[Text | None, Flag("Models", metavar="MODEL")] = Field(
         None, description="The model that audits the criteria."
+    )
+    sim_base_url: Annotated[Text | None, Flag("Models", metavar="URL")] = Field(
+        None, description="Where the first is asked; its key is EVALUATORQ_SIM_API_KEY or OPENAI_API_KEY."
+    )
+    judge_base_url: Annotated[Text | None, Flag("Models", metavar="URL")] = Field(
+        None, description="Where the second is asked; its key is EVALUATORQ_JUDGE_API_KEY or OPENAI_API_KEY."
     )
     llm_config: Annotated[LLMCallConfig | None, Flag("Models", metavar="JSON")] = Field(
         None, description="How both are called: model, base_url, temperature, max_tokens, timeout_ms, retry_count."
@@ -225,17 +244,22 @@ class SimulationConfig(Strict):
         try:
             config = cls.model_validate(dict(options))
         except ValidationError as error:
-            faults = "; ".join(_sentence(detail, tuple(cls.model_fields)) for detail in error.errors())
+            faults = "; ".join(sentence(detail, cls.names()) for detail in error.errors())
             raise ConfigError(f"{where}: {faults}" if where else faults) from None
         warn_of_no_effect(config)
         return config
 
     @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Everything that an option may be called."""
+        return (*cls.model_fields, *ALIASES)
+
+    @classmethod
     def refuse_unknown(cls, options: Mapping[str, object], *, where: str) -> None:
         """``ConfigError`` with ``where`` and the nearest name for the first key that is no option."""
         for name in options:
-            if name not in cls.model_fields and name not in ALIASES:
-                raise ConfigError(f"{where}: {_unknown(str(name), tuple(cls.model_fields))}")
+            if name not in cls.names():
+                raise ConfigError(f"{where}: {unknown(str(name), cls.names())}")
 
     @property
     def uses_bundled_cases(self) -> bool:
@@ -320,26 +344,6 @@ def canonical(options: Mapping[str, object]) -> dict[str, object]:
     return plain
 
 
-def _sentence(detail: ErrorDetails, names: tuple[str, ...]) -> str:
-    """One fault: where, what, and what would be right."""
-    path = ".".join(str(part) for part in detail["loc"] if part not in ("case", "path"))
-    if detail["type"] == "extra_forbidden":
-        return _unknown(path, names if len(detail["loc"]) == 1 else ())
-    if detail["type"] == "value_error":
-        reason = str(detail.get("ctx", {}).get("error", detail["msg"]))
-        if path:
-            return f"{path} {reason}" if reason.startswith(("is ", "must ", "names ")) else f"{path}: {reason}"
-        return reason
-    return f"{path}: {detail['msg'][:1].lower()}{detail['msg'][1:]} (got {detail['input']!r})"
-
-
-def _unknown(path: str, names: tuple[str, ...]) -> str:
-    if path in ELSEWHERE:
-        return f"{path}: {ELSEWHERE[path]}"
-    near = get_close_matches(path, (*names, *ALIASES), n=1) if names else ()
-    return f"{path}: unknown option, extra keys are not permitted" + (f"; did you mean {near[0]}?" if near else "")
-
-
 class SimulationOptions(TypedDict, total=False):
     """The keyword arguments of ``simulate``: the fields of ``SimulationConfig`` and their published second names."""
 
@@ -353,6 +357,10 @@ class SimulationOptions(TypedDict, total=False):
     target: object
     openai_model: str | None
     vercel_url: str | None
+    openai_base_url: str | None
+    target_system_prompt: str | None
+    target_temperature: float | None
+    target_max_tokens: int | None
     target_reasoning_effort: str | None
     environment: object
     serve_tools: bool
@@ -363,6 +371,8 @@ class SimulationOptions(TypedDict, total=False):
     offline: bool
     sim_model: str | None
     judge_model: str | None
+    sim_base_url: str | None
+    judge_base_url: str | None
     llm_config: LLMCallConfig | Mapping[str, JsonValue] | None
     generation_client: object
     user_simulator: object

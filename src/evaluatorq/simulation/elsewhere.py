@@ -25,13 +25,20 @@ _NO_EFFECT = {
     "orq_folder_path": "nothing is uploaded that it could place",
     "max_tool_result_chars": "simulated users never see what tools answer",
 }
+_OF_A_MODEL = (
+    "openai_base_url",
+    "target_system_prompt",
+    "target_temperature",
+    "target_max_tokens",
+    "target_reasoning_effort",
+)
 
 
 def warn_of_no_effect(config: SimulationConfig) -> None:
     """Warns of options that were given and change nothing."""
     reasons = {name: why for name, why in _NO_EFFECT.items() if getattr(config, name)}
-    if config.target_reasoning_effort is not None and config.openai_model is None:
-        reasons["target_reasoning_effort"] = "the agent is no model"
+    if config.openai_model is None:
+        reasons |= {name: "the agent is no model" for name in _OF_A_MODEL if getattr(config, name) is not None}
     if config.llm_config is not None and config.llm_config.api == "responses":
         reasons["llm_config.api"] = "models are asked by chat completions"
     for name, why in reasons.items():

@@ -43,7 +43,7 @@ from evaluatorq.simulation.api import SimulationResults, check_outcome, conclude
 from evaluatorq.simulation.assemble import Cases, assembled, plan_of
 from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
-from evaluatorq.simulation.models import Models, fast_model, opened_models
+from evaluatorq.simulation.models import Models, fast_model, fast_place, opened_models
 from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, RunConfig, RunOptions
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.workshop import Openings, Workshop, paired, retry_of, some, spoken
@@ -175,7 +175,7 @@ async def _made(
     for watcher in watchers:
         await watcher.ordered(CaseOrder(draft, config.personas_wanted, config.scenarios_wanted, name))
     retry, at_once = retry_of(config.llm_config), _at_once(config)
-    workshop = Workshop(models.ours(name), retry=retry, at_once=at_once, seed=config.seed)
+    workshop = Workshop(models.ours(name, fast_place(config)), retry=retry, at_once=at_once, seed=config.seed)
     cases = await _cases(config, workshop)
     pairs = paired(cases.personas, cases.scenarios)
     openings = Openings([pair.first_message for pair in pairs])

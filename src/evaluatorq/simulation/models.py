@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
 
 from evaluatorq.errors import ConfigError, WrongKind
 from evaluatorq.llm.endpoint import Sampling
@@ -50,29 +50,63 @@ def _named(calls: LLMCallConfig | None) -> str | None:
     return calls.model if calls else None
 
 
+class Place(NamedTuple):
+    """Where a role's model is asked; without a URL where all models are. Its key comes from the variable, if set."""
+
+    base_url: str | None
+    key_variable: str
+
+    def endpoint(self) -> Endpoint | None:
+        """The endpoint, ``None`` for a role without a place of its own."""
+        if self.base_url is None:
+            return None
+        from evaluatorq.llm.endpoint import API_KEY_VARIABLE, Endpoint  # noqa: PLC0415  only where one is named
+
+        return Endpoint(self.base_url, os.environ.get(self.key_variable) or os.environ.get(API_KEY_VARIABLE) or None)
+
+
+def fast_place(config: SimulationConfig) -> Place:
+    """Where the model is that plays the user and writes cases."""
+    return Place(config.sim_base_url, "EVALUATORQ_SIM_API_KEY")
+
+
+def smart_place(config: SimulationConfig) -> Place:
+    """Where the model is that judges and sums up."""
+    return Place(config.judge_base_url, "EVALUATORQ_JUDGE_API_KEY")
+
+
+def target_place(config: SimulationConfig) -> Place:
+    """Where the model is that is the agent."""
+    return Place(config.openai_base_url, "EVALUATORQ_TARGET_API_KEY")
+
+
 class Models(Protocol):
     """Models by name, for either side."""
 
-    def ours(self, name: str, *, max_tokens: int | None = None) -> ChatModel:
+    def ours(self, name: str, place: Place | None = None, *, max_tokens: int | None = None) -> ChatModel:
         """A model of the simulation's side; ``max_tokens`` caps its answers where the options do not do so lower."""
         ...
 
-    def theirs(self, name: str, *, effort: str | None = None, timeout_s: float | None = None) -> ChatModel:
-        """A model that is the agent; ``effort`` is how much it is to reason, ``timeout_s`` is for one answer."""
+    def theirs(
+        self, name: str, place: Place | None = None, *, sampling: Sampling | None = None, timeout_s: float | None = None
+    ) -> ChatModel:
+        """A model that is the agent; ``timeout_s`` is for one answer."""
         ...
 
 
 class NoModels:
     """For runs that ask none."""
 
-    def ours(self, name: str, *, max_tokens: int | None = None) -> ChatModel:
+    def ours(self, name: str, place: Place | None = None, *, max_tokens: int | None = None) -> ChatModel:
         """Refuses."""
         del max_tokens
-        return self.theirs(name)
+        return self.theirs(name, place)
 
-    def theirs(self, name: str, *, effort: str | None = None, timeout_s: float | None = None) -> ChatModel:
+    def theirs(
+        self, name: str, place: Place | None = None, *, sampling: Sampling | None = None, timeout_s: float | None = None
+    ) -> ChatModel:
         """Refuses."""
-        del effort, timeout_s
+        del place, sampling, timeout_s
         raise ConfigError(f"no model is to be asked in this run, yet {name!r} was")
 
 
@@ -108,13 +142,16 @@ class _Pooled:
         self._ours = ours
         self._own = own
 
-    def ours(self, name: str, *, max_tokens: int | None = None) -> ChatModel:
-        if self._own is not None:
+    def ours(self, name: str, place: Place | None = None, *, max_tokens: int | None = None) -> ChatModel:
+        own = place.endpoint() if place is not None else None
+        if self._own is not None and own is None:
             return self._own
-        return self._pool.model(name, self._ours, sampling_of(self._calls, max_tokens))
+        return self._pool.model(name, own or self._ours, sampling_of(self._calls, max_tokens))
 
-    def theirs(self, name: str, *, effort: str | None = None, timeout_s: float | None = None) -> ChatModel:
-        return self._pool.model(name, sampling=Sampling(reasoning_effort=effort), timeout_s=timeout_s)
+    def theirs(
+        self, name: str, place: Place | None = None, *, sampling: Sampling | None = None, timeout_s: float | None = None
+    ) -> ChatModel:
+        return self._pool.model(name, place.endpoint() if place is not None else None, sampling, timeout_s=timeout_s)
 
 
 def _is_model(client: object) -> TypeGuard[ChatModel]:
