@@ -98,7 +98,7 @@ def test_a_function_that_cannot_be_called_with_messages_is_refused() -> None:
 
     with pytest.raises(ConfigError, match=r"nothing takes no messages; .* nothing\(messages\)"):
         FunctionTargets(nothing)
-    with pytest.raises(ConfigError, match="needy also asks for session; an agent gets messages, tools, thread_id and tools_url"):
+    with pytest.raises(ConfigError, match="asks for session; an agent gets messages, tools, thread_id and tools_url"):
         FunctionTargets(needy)
 
 
