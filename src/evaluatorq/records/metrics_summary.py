@@ -15,7 +15,7 @@ from pydantic import Field
 from evaluatorq.model.assessments import Scale
 from evaluatorq.model.base import Record
 from evaluatorq.records.metrics import BeliefMetrics, ListMatch, Match
-from evaluatorq.records.statistics import clustered_wilson, paired_mean_interval
+from evaluatorq.records.statistics import clustered_wilson, paired_mean_interval, wilson
 
 
 class Estimate(Record):
@@ -138,8 +138,9 @@ def _rate(every: Sequence[BeliefMetrics], read: Reader) -> Estimate:
     n = sum(size for _, size in clusters)
     if not n:
         return Estimate(left_out=dict(left_out))
-    interval = clustered_wilson(clusters)
-    share = sum(right for right, _ in clusters) / n
+    hits = sum(right for right, _ in clusters)
+    interval = wilson(hits, n) if n == len(clusters) else clustered_wilson(clusters)
+    share = hits / n
     return Estimate(value=share, low=interval.low, high=interval.high, n=n, left_out=dict(left_out))
 
 
