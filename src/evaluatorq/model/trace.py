@@ -16,6 +16,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, TypeAdapter, WithJsonSchema
 
 from evaluatorq.errors import Component
+from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.events import EndedBy, FaultCode, LineSource, TerminatedByName
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message
@@ -150,6 +151,7 @@ class TargetStep(_Answer):
     finish_reason: str | None = None
     reasoning: str | None = None
     report: TurnReport | None = None
+    assessment: Assessment | None = None
     reports_tools: Only | None = None
 
 

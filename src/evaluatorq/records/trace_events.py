@@ -150,7 +150,7 @@ def _turn_judged(step: JudgeStep) -> TurnJudged:
 
 def _target_replied(acts: Sequence[Step], world: dict[str, JsonValue]) -> TargetReplied:
     last = next(step for step in reversed(acts) if isinstance(step, TargetStep))
-    names = ("response_id", "trace_id", "span_id", "finish_reason", "reasoning", "report")
+    names = ("response_id", "trace_id", "span_id", "finish_reason", "reasoning", "report", "assessment")
     own = [step for step in acts if isinstance(step, TargetStep) and not step.loss_mask]
     return TargetReplied.model_validate(
         {
@@ -203,4 +203,6 @@ def _noted(step: NoteStep, state: JsonValue, world: dict[str, JsonValue], called
         fields |= {**world, "called": called}
     elif step.what == "world_changed" or (step.what == "resumed" and fields.get("restart")):
         fields["state"] = state
+    elif step.what == "noted":
+        fields |= {"usage": step.usage, "usage_known": not step.usage_unknown}
     return EVENT.validate_python(fields)

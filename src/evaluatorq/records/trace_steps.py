@@ -17,6 +17,7 @@ from evaluatorq.model.events import (
     CallFailed,
     Ended,
     Event,
+    Noted,
     Observed,
     Resumed,
     TargetReplied,
@@ -191,7 +192,7 @@ def _called(place: Place, event: Ended) -> Iterator[Step]:
 
 def _closing(event: TargetReplied) -> dict[str, object]:
     """What an answer carries as a whole."""
-    names = ("response_id", "trace_id", "span_id", "finish_reason", "reasoning", "report")
+    names = ("response_id", "trace_id", "span_id", "finish_reason", "reasoning", "report", "assessment")
     return {
         **_paid(event),
         **{name: getattr(event, name) for name in names},
@@ -307,6 +308,9 @@ def note(place: Place) -> NoteStep:
     if isinstance(event, WorldChanged):
         effects = state_facts(place, Provenance(source="outside"))
         data["number"] = event.number
+    paid: dict[str, object] = {}
+    if isinstance(event, Noted):
+        paid = {"usage": event.usage, "usage_unknown": _flag(not event.usage_known)}
     return NoteStep.model_validate(
-        {**place.base(loss_mask=True), "what": event.kind, "data": data or None, "effects": effects or None}
+        {**place.base(loss_mask=True), **paid, "what": event.kind, "data": data or None, "effects": effects or None}
     )

@@ -224,9 +224,8 @@ def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, Targ
             ),
             timeout_s=config.target_agent_timeout_ms / 1000,
         )
-        prompt = config.target_system_prompt
-        if prompt is None and config.pack is not None:
-            prompt = find_pack(config.pack).pack.instructions
+        told = None if config.pack is None else find_pack(config.pack).pack.instructions
+        prompt = config.target_system_prompt or told
         return facts, openai_target(model, system_prompt=prompt, manages_own_timeout=True)
     if config.pack is not None and config.target is None and config.vercel_url is None:
         used = find_pack(config.pack)
