@@ -47,12 +47,12 @@ def test_a_journal_cut_at_any_byte_keeps_every_whole_line(tmp_path: Path, data: 
     (folder / "0001.jsonl").write_bytes(whole[:cut])
     reader = JournalReader(folder)
     lines = whole[:cut].count(b"\n")
-    if lines == 0:
+    if cut < whole.index(b"\n"):
         with pytest.raises(ReplayError):
             _ = reader.plan
         return
     assert reader.plan == a_plan()
-    assert len(list(reader.lines())) == lines - 1
+    assert len(list(reader.lines())) == max(0, lines - 1)
     assert reader.damage == []
 
 
