@@ -48,6 +48,14 @@ class Group:
     commands: Mapping[str, Command | Group]
 
 
+TRACES = Group(
+    "Conversations as documents: kept, found again, replayed.",
+    {
+        "export": Command("Write the traces of a run to a file or a database.", "traces_export"),
+        "query": Command("Find traces by run, label, time and version.", "traces_query"),
+        "replay": Command("Do again what is deterministic and say where it came out otherwise.", "traces_replay"),
+    },
+)
 SIM = Group(
     "Simulate conversations and look at them.",
     {
@@ -65,7 +73,7 @@ SIM = Group(
         "gate": Command("Decide whether a run is good enough, for CI.", "gate"),
         "samples": Command("Count repeats: pass rates, pass^k, flaky cases.", "samples"),
         "validate": Command("Check case files and say what would be run.", "validate"),
-        "schema": Command("Print the JSON schema of the options or of a saved run.", "schema"),
+        "schema": Command("Print the JSON schema of the options, of a saved run or of a trace.", "schema"),
     },
 )
 ENV = Group(

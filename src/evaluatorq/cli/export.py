@@ -1,4 +1,4 @@
-"""``sim export``: results in the shape of other tools. A further format is one line in ``FORMATS``."""
+"""``sim export``: results in the shape of other tools, one line in ``FORMATS`` each, and traces as training data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from evaluatorq.cli.artifacts import ARTIFACT, write_artifacts
 from evaluatorq.cli.console import say
 from evaluatorq.cli.parsing import Parser
 from evaluatorq.cli.simulate import refuse_existing
+from evaluatorq.cli.training import TRAINING, add_training_options, write_training
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.reports.text import plural
@@ -26,17 +28,23 @@ def configure(parser: Parser) -> None:
         "-i", "--input", metavar="RUN", required=True, help="a run (file, 'latest', id, name) or a results .jsonl file"
     )
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the file to write")
-    parser.add_argument("--format", default="openresponses", help=f"{', '.join(FORMATS)} (default: openresponses)")
+    formats = ", ".join((*FORMATS, ARTIFACT, TRAINING))
+    parser.add_argument("--format", default="openresponses", help=f"{formats} (default: openresponses)")
     parser.add_argument("--force", action="store_true", default=False, help="replace the file if it is there")
+    add_training_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Writes the file."""
-    if args.format not in FORMATS:
-        raise ConfigError(f"no such format: {args.format!r}; there is {', '.join(FORMATS)}")
+    if args.format not in (*FORMATS, ARTIFACT, TRAINING):
+        raise ConfigError(f"no such format: {args.format!r}; there is {', '.join((*FORMATS, ARTIFACT, TRAINING))}")
     output = Path(args.output)
     if not args.force:
         refuse_existing(output)
+    if args.format == TRAINING:
+        return write_training(args)
+    if args.format == ARTIFACT:
+        return write_artifacts(_results(args.input), output, force=args.force)
     results = list(_results(args.input))
     replace_file(output, (part.encode() for part in FORMATS[args.format](results)))
     say(f"Exported {plural(len(results), 'result')} to {output}")

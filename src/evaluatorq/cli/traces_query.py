@@ -1,0 +1,51 @@
+"""``sim traces query``: the traces in a file or database that fit, one JSON document a line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from evaluatorq.cli.console import emit, say
+from evaluatorq.cli.parsing import Parser
+from evaluatorq.cli.trace_words import is_store, labels_in, time_in
+from evaluatorq.errors import ConfigError
+from evaluatorq.ports import TraceQuery
+from evaluatorq.reports.text import plural
+from evaluatorq.store.traces import open_trace_store
+
+
+def configure(parser: Parser) -> None:
+    """The options of ``sim traces query``."""
+    parser.add_argument("where", metavar="WHERE", help="a file of traces (.jsonl) or a database URL")
+    parser.add_argument("--run", metavar="ID", default=None, help="only those of this run (its whole id)")
+    parser.add_argument(
+        "--label", metavar="NAME=VALUE", action="append", default=[], help="only those with this label; may be repeated"
+    )
+    parser.add_argument("--since", metavar="TIME", default=None, help="only those that began then or later (UTC)")
+    parser.add_argument("--until", metavar="TIME", default=None, help="only those that began before (UTC)")
+    parser.add_argument("--schema", metavar="TAG", default=None, help="only those stored as this version")
+    parser.add_argument("--ids", action="store_true", default=False, help="print only the ids of the conversations")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints what fits, by time."""
+    if not is_store(args.where):
+        raise ConfigError(
+            f"{args.where} is no file of traces (.jsonl) and no database URL; sim traces export makes one"
+        )
+    wanted = TraceQuery(
+        run=args.run,
+        labels=labels_in(args.label),
+        since=time_in(args.since, "--since"),
+        until=time_in(args.until, "--until"),
+        schema=args.schema,
+    )
+    count = 0
+    for trace in open_trace_store(args.where).query(wanted):
+        count += 1
+        if args.ids:
+            emit(trace.thread_id)
+        else:
+            sys.stdout.write(trace.line().decode())
+    say(plural(count, "trace"))
+    return 0
