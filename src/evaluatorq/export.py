@@ -25,6 +25,8 @@ from pydantic import JsonValue, ValidationError
 from evaluatorq import __version__
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.trace import Trace
+from evaluatorq.records.integration import integration_trace, read_integration_trace
+from evaluatorq.records.trace_versions import read_trace
 from evaluatorq.records.training import Row, Wanted
 from evaluatorq.records.training_card import Tally, card_markdown, card_of, facts_of
 from evaluatorq.records.training_chat import Render, chat_fault, chat_row, preference_rows
@@ -245,5 +247,6 @@ def load_template(path: str | PathLike[str] | None = None) -> Template:
 
 
 __all__ = [
-    "STYLES", "Template", "Wanted", "load_template", "open_trace_store", "to_training_jsonl", "traces_of_run",
+    "STYLES", "Template", "Wanted", "integration_trace", "load_template", "open_trace_store", "read_integration_trace",
+    "read_trace", "to_training_jsonl", "traces_of_run",
 ]  # fmt: skip

@@ -1,23 +1,33 @@
-"""The JSON Schema of a trace, made from the model: no ``null`` anywhere, and every tag required.
+"""The JSON Schemas of a trace and of its envelope, made from the models: no ``null`` anywhere, and every tag required.
 
-The published copy is ``evaluatorq/_schemas/trace-1.schema.json``; it is frozen, as the version is.
+The published copies are in ``evaluatorq/_schemas``; they are frozen, as the versions are.
 """
 
 from __future__ import annotations
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
+from evaluatorq.model.integration import INTEGRATION_SCHEMA, IntegrationTrace
 from evaluatorq.model.trace import TRACE_SCHEMA, Trace
 
 _NULL: JsonValue = {"type": "null"}
 
 
 def trace_schema() -> dict[str, JsonValue]:
-    """The schema as a JSON document (draft 2020-12)."""
-    made: JsonValue = Trace.model_json_schema(by_alias=True)
+    """The schema of a trace as a JSON document (draft 2020-12)."""
+    return _published(Trace, TRACE_SCHEMA)
+
+
+def integration_schema() -> dict[str, JsonValue]:
+    """The schema of the envelope; the trace in it has its own."""
+    return _published(IntegrationTrace, INTEGRATION_SCHEMA)
+
+
+def _published(model: type[BaseModel], tag: str) -> dict[str, JsonValue]:
+    made: JsonValue = model.model_json_schema(by_alias=True)
     plain = _without_nulls(made)
     assert isinstance(plain, dict), "a model's schema is an object"
-    head: dict[str, JsonValue] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": TRACE_SCHEMA}
+    head: dict[str, JsonValue] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": tag}
     return {**head, **{key: value for key, value in plain.items() if key != "title"}}
 
 
