@@ -1,0 +1,193 @@
+"""What a report for reading holds, folded from a run's results one at a time; HTML and Markdown are drawn from it.
+
+The whole transcripts of only the ``most`` worst conversations are kept, so a run of any length fits into memory and its
+report stays a file that opens. Every conversation counts in the numbers.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from evaluatorq.model.results import SimulationResult, TurnMetrics
+from evaluatorq.model.runs import SimulationRecommendation, SimulationRun
+from evaluatorq.model.usage import Usage
+from evaluatorq.records.statistics import wilson
+from evaluatorq.records.verdicts import UNCOUNTED, Rate, outcome_of
+from evaluatorq.reports.terminal import About, percent
+from evaluatorq.reports.text import plural
+from evaluatorq.reports.transcript import ConversationView, conversation_view
+from evaluatorq.reports.view import ConversationLine, Mean, Summary
+
+QUALITY = {
+    "response_quality": "response quality",
+    "tone_appropriateness": "tone",
+    "factual_accuracy": "factual accuracy",
+    "hallucination_risk": "hallucination risk (lower is better)",
+}
+BINS = 10
+MOST_TRANSCRIPTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """Conversations that broke off in the same way: what kind, whose fault, and one example's words."""
+
+    kind: str
+    fault: str
+    example: str
+    count: int
+
+
+@dataclass(slots=True)
+class Document:
+    """A run for a reader. ``conversations`` are whole and worst first; ``summary.lines`` has them all."""
+
+    about: About
+    run: SimulationRun | None = None
+    recommendations: Sequence[SimulationRecommendation] = ()
+    summary: Summary = field(default_factory=Summary)
+    cells: dict[tuple[str, str], Rate] = field(default_factory=dict)
+    quality: dict[str, dict[int, Mean]] = field(default_factory=dict)
+    score_bins: Counter[int] = field(default_factory=Counter)
+    turn_counts: Counter[int] = field(default_factory=Counter)
+    conversations: list[ConversationView] = field(default_factory=list)
+    errors: list[ErrorKind] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        results: Iterable[SimulationResult],
+        about: About,
+        run: SimulationRun | None = None,
+        recommendations: Sequence[SimulationRecommendation] | None = None,
+        most: int = MOST_TRANSCRIPTS,
+    ) -> Document:
+        """The document of ``results``; ``run`` is what is known of the run as a whole, its own results are not read."""
+        given = recommendations if recommendations is not None else (run.recommendations if run else None)
+        document = cls(about, run, given or ())
+        kept: list[tuple[tuple[float, float, int], int, SimulationResult]] = []
+        errors: dict[tuple[str, str], ErrorKind] = {}
+        for number, result in enumerate(results):
+            line = document._add(result)
+            if line.verdict == "errored":
+                _count_error(errors, line, result)
+            # The heap's least is the mildest; the number makes every entry different.
+            mildness = (-float(line.severity[0]), -line.severity[1], -number)
+            add = heapq.heappush if len(kept) < most else heapq.heappushpop
+            add(kept, (mildness, line.index, result))
+        document.conversations = [conversation_view(result, index) for _, index, result in sorted(kept, reverse=True)]
+        document.errors = sorted(errors.values(), key=lambda error: -error.count)
+        document.summary.lines.sort(key=lambda line: line.index)
+        return document
+
+    def _add(self, result: SimulationResult) -> ConversationLine:
+        line = self.summary.add(result)
+        place = (line.persona, line.scenario)
+        self.cells[place] = self.cells.get(place, UNCOUNTED).plus(outcome_of(line.verdict, line.fault))
+        self.turn_counts[result.turn_count] += 1
+        if not result.errored:
+            self.score_bins[max(0, min(BINS - 1, int(result.goal_completion_score * BINS)))] += 1
+        for turn in result.turn_metrics:
+            self._measure(turn)
+        return line
+
+    def _measure(self, turn: TurnMetrics) -> None:
+        values = (turn.response_quality, turn.tone_appropriateness, turn.factual_accuracy, turn.hallucination_risk)
+        for name, value in zip(QUALITY, values, strict=True):
+            if value is not None:
+                means = self.quality.setdefault(name, {})
+                means[turn.turn_number] = means.get(turn.turn_number, Mean()).plus(value)
+
+    # ---------------------------------------------------------------- what is drawn
+
+    @property
+    def personas(self) -> list[str]:
+        """The personas in the order of the conversations."""
+        return list(dict.fromkeys(line.persona for line in self.summary.lines))
+
+    @property
+    def scenarios(self) -> list[str]:
+        """The scenarios in the order of the conversations."""
+        return list(dict.fromkeys(line.scenario for line in self.summary.lines))
+
+    @property
+    def left_out(self) -> int:
+        """Conversations whose transcript is not in the document."""
+        return self.summary.total - len(self.conversations)
+
+    @property
+    def applied(self) -> frozenset[str]:
+        """Suggestions that were carried out."""
+        return frozenset(self.run.applied_suggestions if self.run else ())
+
+    @property
+    def spending(self) -> dict[str, Usage]:
+        """Tokens and cost by who spent them, the work beside the conversations included."""
+        beside = {category.replace("_", " "): usage for category, usage in self.about.spent.items()}
+        return {**self.summary.usage_by_role, **beside}
+
+    @property
+    def spent(self) -> Usage:
+        """Everything that was spent."""
+        return sum(self.about.spent.values(), self.summary.usage)
+
+    @property
+    def headline(self) -> str:
+        """The one sentence that a reader takes along."""
+        agent = self.summary.agent
+        if not self.summary.total:
+            return "No conversation was had."
+        if agent.share is None:
+            return f"None of {plural(agent.total, 'conversation')} was decided."
+        text = f"{agent.yes} of {agent.decided} decided conversations passed ({percent(agent.share)}{interval(agent)})"
+        return text + (f"; {agent.unknown} undecided." if agent.unknown else ".")
+
+    def caveats(self) -> Iterator[str]:
+        """What a reader must know before believing the numbers."""
+        summary = self.summary
+        if self.about.offline:
+            yield "Offline: users and checks were simulated without a model, so free-text criteria were not judged."
+        if self.about.planned is not None and self.about.planned > summary.total:
+            yield f"Only {summary.total} of {self.about.planned} planned conversations are in this report."
+        if summary.audits.unknown:
+            yield f"{summary.audits.unknown} of {summary.audits.total} verdicts on criteria were not audited."
+        if summary.agent.unknown:
+            yield (
+                f"{plural(summary.agent.unknown, 'conversation')} could not be decided or broke off by no fault of the "
+                "agent; pass rates leave them out."
+            )
+        if summary.usage_unknown:
+            yield f"{plural(summary.usage_unknown, 'conversation')} did not tell all tokens; true usage is higher."
+        if self.spent.cost_is_partial:
+            yield f"Cost is that of {self.spent.priced_calls} of {self.spent.calls} calls; the others have no price."
+        yield from (
+            f"{name}: the mean is of {mean.count} conversations, {summary.total - mean.count} were not scored."
+            for name, mean in summary.scores.items()
+            if mean.count < summary.total
+        )
+        yield from (
+            f"While cases were made: {problem}" for problem in (self.run.generation_problems if self.run else ())
+        )
+        if self.left_out:
+            yield (
+                f"Transcripts of {len(self.conversations)} conversations are shown, the worst first; "
+                f"{self.left_out} are left out. Every conversation counts in the numbers."
+            )
+
+
+def interval(rate: Rate) -> str:
+    """The 95 % interval of a share in words, empty where nothing was decided."""
+    if not rate.decided:
+        return ""
+    low, high = wilson(rate.yes, rate.decided)
+    return f", 95 % interval {percent(low)} to {percent(high)}"
+
+
+def _count_error(errors: dict[tuple[str, str], ErrorKind], line: ConversationLine, result: SimulationResult) -> None:
+    kind = str(result.metadata.get("error_type") or result.terminated_by.value)
+    key = (kind, line.fault or "not recorded")
+    seen = errors.get(key, ErrorKind(*key, example=result.reason, count=0))
+    errors[key] = replace(seen, count=seen.count + 1)
