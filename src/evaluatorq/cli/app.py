@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import traceback
+import warnings
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,7 @@ SIM = Group(
         "gate": Command("Decide whether a run is good enough, for CI.", "gate"),
         "samples": Command("Count repeats: pass rates, pass^k, flaky cases.", "samples"),
         "validate": Command("Check case files and say what would be run.", "validate"),
+        "validate-dataset": Command("The older name of validate.", "validate"),
         "schema": Command("Print the JSON schema of the options, of a saved run or of a trace.", "schema"),
     },
 )
@@ -90,11 +92,16 @@ ROOT = Group(
 )
 
 
+ROLE_MODELS = {"--fast-model": "EVALUATORQ_FAST_MODEL", "--smart-model": "EVALUATORQ_SMART_MODEL"}
+"""Options before the command, and the variables that they stand for."""
+
+
 def run(words: Sequence[str] | None = None) -> int:
     """Runs the command that ``words`` name (``sys.argv`` without its first unless given)."""
     prepare_streams()
+    warnings.showwarning = lambda message, *_where, **_more: say(f"Warning: {message}")
     try:
-        code = _dispatch("evaluatorq", ROOT, list(sys.argv[1:] if words is None else words))
+        code = _dispatch("evaluatorq", ROOT, _take_models(list(sys.argv[1:] if words is None else words)))
         sys.stdout.flush()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else OK
@@ -105,6 +112,18 @@ def run(words: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  the last line of defence
         return _told(error)
     return code
+
+
+def _take_models(words: list[str]) -> list[str]:
+    """Puts the models named before the command into the environment; returns the other words."""
+    while words and words[0].partition("=")[0] in ROLE_MODELS:
+        option, given, model = words.pop(0).partition("=")
+        if not given and words:
+            model = words.pop(0)
+        if not model.strip():
+            raise ConfigError(f"{option} names a model, such as {option} openai/gpt-6-luna")
+        os.environ[ROLE_MODELS[option]] = model
+    return words
 
 
 def _told(error: BaseException) -> int:
@@ -162,4 +181,6 @@ def _group_parser(prog: str, group: Group) -> Parser:
     parser.usage = f"{prog} COMMAND [OPTION ...]"
     if group is ROOT:
         parser.add_argument("--version", action="version", version=f"evaluatorq {__version__}")
+        parser.add_argument("--fast-model", metavar="MODEL", help="plays users and makes cases, before the command")
+        parser.add_argument("--smart-model", metavar="MODEL", help="judges and sums up, before the command")
     return parser
