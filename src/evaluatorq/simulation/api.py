@@ -29,6 +29,7 @@ from evaluatorq.simulation.orders import OrderOptions
 from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.simulation.recording import must_be_given_again
 from evaluatorq.simulation.served import served
+from evaluatorq.simulation.telemetry import with_telemetry
 from evaluatorq.store.atomic import replace_file
 from evaluatorq.store.journal import JournalReader
 from evaluatorq.store.paths import sanitise_run_name
@@ -98,7 +99,7 @@ async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = ()
         plan = plan_of(config, cases, assembly, now=SystemClock().now())
         await try_worlds(plan, crew)
         options = replace(run_options(config, plan, keep=keep), redactor=_redactor(config, crew))
-        outcome = await run_plan(plan, crew, options, sinks)
+        outcome = await run_plan(plan, crew, options, with_telemetry(config, sinks))
     write_results(outcome, config.results)
     return outcome
 
@@ -129,7 +130,7 @@ async def resume_simulation(
             redactor=_redactor(config, crew),
             cases=_given_cases(plan, overrides or {}),
         )
-        outcome = await resume_plan(folder, crew, options, sinks)
+        outcome = await resume_plan(folder, crew, options, with_telemetry(config, sinks))
     write_results(outcome, config.results)
     return outcome
 

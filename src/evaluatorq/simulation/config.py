@@ -219,6 +219,9 @@ class SimulationConfig(Strict):
         description="Take personal data out of everything that is written: email, iban, card, phone, ip, or your own "
         "rules as name=regular-expression.",
     )
+    otel: Annotated[bool, Flag("Output")] = Field(
+        False, description="Send spans to the process's OpenTelemetry provider, or to OTEL_EXPORTER_OTLP_ENDPOINT."
+    )
     sync: Annotated[bool, Flag("Output")] = Field(
         False, description="Force every answer onto the medium at once, so that it survives a power cut."
     )
@@ -404,6 +407,7 @@ class SimulationOptions(TypedDict, total=False):
     results: str | PathLike[str] | None
     journal: bool
     sync: bool
+    otel: bool
     redact: Sequence[str] | None
     executive_summary: bool
     recommendations: bool | SimulationRecommendationConfig | Mapping[str, JsonValue]

@@ -46,6 +46,7 @@ from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.models import Models, fast_model, fast_place, opened_models
 from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, RunConfig, RunOptions
 from evaluatorq.simulation.served import served
+from evaluatorq.simulation.telemetry import with_telemetry
 from evaluatorq.simulation.workshop import Openings, Workshop, paired, retry_of, some, spoken
 
 _log = logging.getLogger(__name__)
@@ -137,7 +138,7 @@ async def run_made(
             if prepared is not None:
                 await prepared(plan)
             await try_worlds(plan, crew)
-        outcome = await run_plan(plan, crew, run_options(config, plan, keep=keep), sinks)
+        outcome = await run_plan(plan, crew, run_options(config, plan, keep=keep), with_telemetry(config, sinks))
     write_results(outcome, config.results)
     return outcome
 

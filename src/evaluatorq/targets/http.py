@@ -25,6 +25,7 @@ from evaluatorq.ports import Seat, TargetReply, ToolSpec
 from evaluatorq.records.redaction import names_a_secret
 from evaluatorq.targets.bodies import Places, parsed, reply_from_json
 from evaluatorq.targets.paths import JsonPath, PathMissing
+from evaluatorq.targets.propagation import trace_context
 from evaluatorq.targets.replies import empty, reply_of, unfit
 from evaluatorq.targets.streams import reply_from_events
 from evaluatorq.targets.templates import (
@@ -197,7 +198,10 @@ class HttpTarget:
         body = endpoint.body
         return Call(
             rendered_text(endpoint.url, quoted),
-            {name: _one_line(rendered_text(value, values)) for name, value in endpoint.headers.items()},
+            {
+                **trace_context(),
+                **{name: _one_line(rendered_text(value, values)) for name, value in endpoint.headers.items()},
+            },
             None if body is None else encode_json(rendered(body, values)),
             endpoint.where,
             self._spec.method,
