@@ -9,7 +9,7 @@ import pytest
 from hand_made import SEED, artifact
 from hand_made import step as a_step
 
-from evaluatorq.model.messages import assistant, tool_call, tool_result, user
+from evaluatorq.model.messages import Message, assistant, tool_call, tool_result, user
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.packs.triage import compute_all_metrics, triage_rules
 from evaluatorq.records.artifact import KEYS, to_artifact
@@ -182,3 +182,26 @@ def test_reasons_are_found_where_artifacts_have_them() -> None:
 def test_the_metrics_take_their_parts_by_name_only() -> None:
     with pytest.raises(TypeError):
         compute_all_metrics([], {}, {})  # type: ignore[misc]
+
+
+def test_an_agent_may_return_what_it_holds_beside_its_words() -> None:
+    async def nurse(messages: list[Message]) -> dict[str, object]:
+        return {
+            "content": "Where does it hurt?",
+            "assessment": {"value": 2, "confidence": "low", "rationale": "it hurts"},
+        }
+
+    [result] = simulate_sync(pack="triage", target=nurse, offline=True, only="*tick*", max_turns=1)
+    trace = to_artifact(result)["trace"]
+    assert [(row["triage"], row["confidence"], row["explanation"]) for row in trace] == [(2, "low", "it hurts")] * 2
+    assert result.cognition.assessments[0].assessment.source == "structured_output"
+
+
+def test_an_assessment_that_is_none_is_the_fault_of_the_agent_that_returned_it() -> None:
+    async def nurse(messages: list[Message]) -> dict[str, object]:
+        return {"content": "Hm.", "assessment": {"rationale": 3}}
+
+    options = {"pack": "triage", "target": nurse, "offline": True, "only": "*tick*", "max_target_retries": 0}
+    [result] = simulate_sync(**options, raise_on_execution_failure=False)  # type: ignore[arg-type]
+    assert (result.failed_component, result.metadata["error_type"]) == ("target", "target_protocol")
+    assert "assessment.rationale" in result.reason

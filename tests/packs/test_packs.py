@@ -230,3 +230,24 @@ def test_a_leak_is_found_and_what_a_tool_read_out_is_none(triage: SimulationResu
     secrecy = result.cognition.secrecy  # type: ignore[union-attr]
     assert [(leak.pointer, leak.said_by) for leak in secrecy.leaks] == [("/code", "agent")]  # type: ignore[union-attr]
     assert secrecy.not_distinctive == ("/severity",)  # type: ignore[union-attr]
+
+
+# ---------------------------------------------------------------- personal data
+
+
+def test_a_pack_takes_personal_data_out_of_what_is_written_unless_told_otherwise(tmp_path: Path) -> None:
+    async def careless(messages: object) -> str:
+        return "Born 14.02.1961, MRN 4471 2290, mail ann@example.org?"
+
+    saved = []
+    for number, rules in enumerate((None, ["iban"])):
+        report = tmp_path / f"{number}.json"
+        options = {} if rules is None else {"redact": rules}
+        simulate_sync(
+            pack="triage", target=careless, offline=True, only="*tick*", max_turns=1, report_path=report, **options
+        )  # type: ignore[arg-type]
+        saved.append(report.read_text(encoding="utf-8"))
+    assert "14.02.1961" not in saved[0]
+    assert "4471 2290" not in saved[0]
+    assert "ann@example.org" not in saved[0]
+    assert "14.02.1961" in saved[1]

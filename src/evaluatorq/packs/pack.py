@@ -5,8 +5,8 @@ The packs that ship with this package are registered like anybody's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from evaluatorq.errors import ConfigError
@@ -24,7 +24,8 @@ class Pack:
     """A domain. The environments that its cases name are entry points of ``evaluatorq.environments``.
 
     ``agent`` and ``user`` ask no model. ``instructions`` make a model the agent. ``evaluators`` are the scores that
-    make sense here. ``redact`` are patterns, by name, of what should not stand in files that are handed on.
+    make sense here. ``redact`` are rules for personal data that hold where none are given: names, or
+    ``name=regular-expression``.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Pack:
     instructions: Callable[[Seat], str] | None = None
     evaluators: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
-    redact: Mapping[str, str] = field(default_factory=dict)
+    redact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

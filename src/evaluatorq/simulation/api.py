@@ -21,7 +21,7 @@ from evaluatorq.run.clock import SystemClock
 from evaluatorq.run.crew import Crew, try_worlds
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
 from evaluatorq.run.outcome import RunOutcome
-from evaluatorq.simulation.assemble import assembled, cases_of, plan_of
+from evaluatorq.simulation.assemble import assembled, cases_of, plan_of, redaction_rules
 from evaluatorq.simulation.config import INPUTS, TARGETS, SimulationConfig, SimulationOptions
 from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
@@ -137,7 +137,7 @@ async def resume_simulation(
 
 def _redactor(config: SimulationConfig, crew: Crew) -> Redactor:
     held: object = getattr(crew.target, "secrets", ())
-    return redactor_for(config.redact or (), held if isinstance(held, tuple) else ())
+    return redactor_for(redaction_rules(config), held if isinstance(held, tuple) else ())
 
 
 def _given_cases(plan: RunPlan, overrides: Mapping[str, object]) -> tuple[SimulationDatapoint, ...] | None:

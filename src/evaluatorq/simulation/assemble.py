@@ -272,6 +272,12 @@ def _evaluator_names(config: SimulationConfig) -> tuple[str, ...]:
     return config.evaluator_names or own or DEFAULT_EVALUATORS
 
 
+def redaction_rules(config: SimulationConfig) -> tuple[str, ...]:
+    """What is to be taken out of what is written: the rules that were given, else those of the domain."""
+    own = () if config.pack is None else find_pack(config.pack).pack.redact
+    return own if config.redact is None else config.redact
+
+
 def environment_factory(own: object) -> EnvironmentFactory:
     """The registered environments, with the user's own in place of what a scenario leaves open."""
     if own is None:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from evaluatorq.errors import CallError
 from evaluatorq.llm.errors import clean_message
+from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.events import FaultCode
 from evaluatorq.model.messages import InputText, Message, ToolCall, open_calls
 from evaluatorq.model.responses import AgentResponse, AgentResponseError, OutputReasoning
@@ -79,7 +80,7 @@ def _shaped(value: object) -> TargetReply:
         case Message():
             return TargetReply((value,))
         case Mapping() if "content" in value:
-            return TargetReply((_assistant(value),))
+            return TargetReply((_assistant(value),), assessment=_assessment(value.get("assessment")))
         case list() | tuple() if value and all(isinstance(row, Message) for row in value):
             return TargetReply(tuple(value))
     raise unfit(f"The agent returned {_described(value)}; {WANTED}.")
@@ -129,6 +130,19 @@ def declared(error: AgentResponseError, usage: Usage | None = None) -> CallError
         usage=usage,
         component="target",
     )
+
+
+def _assessment(value: object) -> Assessment | None:
+    """What the agent holds as it answers, where it says so beside its words."""
+    if value is None:
+        return None
+    try:
+        told = Assessment.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in ("assessment", *first["loc"]))
+        raise unfit(f"The agent's assessment does not fit: {place}: {first['msg']}.") from None
+    return told.model_copy(update={"source": "structured_output"})
 
 
 def _assistant(value: Mapping[str, object]) -> Message:

@@ -13,13 +13,13 @@ from evaluatorq.packs.triage.patient import triage_patient
 from evaluatorq.packs.triage.rules import triage_rules
 from evaluatorq.packs.triage.world import triage_environment
 
-REDACT = {
-    "phone": r"\+?\d[\d ()/-]{7,}\d",
-    "e-mail": r"[\w.+-]+@[\w-]+\.[\w.]+",
-    "date of birth": r"\b(?:\d{1,2}[./-]){2}(?:19|20)\d{2}\b|\b(?:19|20)\d{2}-\d{2}-\d{2}\b",
-    "record number": r"\b(?:MRN|NHS|insurance)\W{0,3}(?:no\.?|number)?\W{0,3}\d[\d -]{4,}\d\b",
-}
-"""What identifies a person in a transcript with real ones; the invented patients have none of it."""
+REDACT = (
+    "email",
+    "phone",
+    r"born=\b(?:\d{1,2}[./-]){2}(?:19|20)\d{2}\b|\b(?:19|20)\d{2}-\d{2}-\d{2}\b",
+    r"record-number=\b(?:MRN|[Ii]nsurance|[Pp]atient)\W{0,3}(?:no\.?|number)?\W{0,3}\d[\d -]{4,}\d\b",
+)
+"""What identifies a person in a transcript with a real one; the invented patients have none of it."""
 
 PACK = Pack(
     name="triage",
