@@ -114,6 +114,23 @@ class Document:
         return list(dict.fromkeys(line.scenario for line in self.summary.lines))
 
     @property
+    def scored_turns(self) -> list[int]:
+        """The turns that a judge scored."""
+        return sorted({turn for means in self.quality.values() for turn in means})
+
+    @property
+    def score_rows(self) -> list[tuple[str, int]]:
+        """How many unbroken conversations have a goal completion score from each tenth on."""
+        if not self.score_bins:
+            return []
+        return [(f"{number / BINS:.1f}", self.score_bins[number]) for number in range(BINS)]
+
+    @property
+    def turn_rows(self) -> list[tuple[str, int]]:
+        """How many conversations have how many turns."""
+        return [(str(turns), self.turn_counts[turns]) for turns in sorted(self.turn_counts)]
+
+    @property
     def left_out(self) -> int:
         """Conversations whose transcript is not in the document."""
         return self.summary.total - len(self.conversations)
