@@ -19,8 +19,10 @@ from evaluatorq.testing import a_datapoint, converse, crew_of, verdict
 
 
 @pytest.fixture(scope="module")
-def results() -> list[SimulationResult]:
-    return list(simulate_sync(pack="triage", offline=True, only="*chest-pain*"))
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[SimulationResult]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVALUATORQ_DIR", str(tmp_path_factory.mktemp("store")))
+        return list(simulate_sync(pack="triage", offline=True, only="*chest-pain*"))
 
 
 def test_an_artifact_has_the_seven_keys_in_their_order(results: list[SimulationResult]) -> None:

@@ -34,8 +34,10 @@ from evaluatorq.toolset import ToolRefused
 
 @pytest.fixture(scope="module")
 def triage(tmp_path_factory: pytest.TempPathFactory) -> SimulationResults:
-    report = tmp_path_factory.mktemp("triage") / "run.json"
-    return simulate_sync(pack="triage", offline=True, report_path=report)
+    folder = tmp_path_factory.mktemp("triage")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVALUATORQ_DIR", str(folder / ".evaluatorq"))
+        return simulate_sync(pack="triage", offline=True, report_path=folder / "run.json")
 
 
 # ---------------------------------------------------------------- the data
