@@ -156,6 +156,8 @@ def _parse(spec: str) -> Rule:
 # ---------------------------------------------------------------- the redactor
 
 _PSEUDONYM = re.compile(r"(\[[A-Za-z][\w-]{0,31}:[0-9a-f]{8}\])")
+PLACEHOLDER = re.compile(rf"{_PSEUDONYM.pattern}|{re.escape(HIDDEN)}")
+"""What stands in a text in place of something that was taken out."""
 _EVENT_FACTS = {
     "kind", "at", "digest", "usage", "model", "response_id", "trace_id", "span_id", "component", "code", "source",
     "terminated_by", "ended_by", "failed_component", "error_type", "lost", "evaluator", "finish_reason", "what",

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from evaluatorq.conversation.machine import Conversation, apply, begin
 from evaluatorq.errors import ProtocolError
 from evaluatorq.model.cases import SimulationDatapoint
-from evaluatorq.model.events import Event, Noted, Resumed, Scored, Started
+from evaluatorq.model.events import REDACTED, Event, Noted, Resumed, Scored, Started
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.model.trace import DatapointRef, EnvironmentRef, RunRef, Start, Step, TargetRef, Trace
 from evaluatorq.records.fingerprint import fingerprint
@@ -67,6 +67,7 @@ class Walk:
     states: dict[str, JsonValue] = field(default_factory=dict)
     started: Started | None = None
     damaged: int = 0
+    redacted: bool = False
     _broken: bool = False
     _calls: Calls = field(default_factory=Calls)
 
@@ -89,7 +90,8 @@ class Walk:
             self._calls.tools = event.tools
         if restart:
             self._abandon()
-        made = self._steps(Place(len(self.events), event, before, self.state, self._calls))
+        self.redacted = self.redacted or (isinstance(event, Noted) and event.what == REDACTED)
+        made = self._steps(Place(len(self.events), event, before, self.state, self._calls, self.redacted))
         self.events.append(event)
         self.steps += made
         self._snapshot()

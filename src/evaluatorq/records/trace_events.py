@@ -6,7 +6,7 @@ Nothing that the machine needs is lost on the way. Only the masks of what a rest
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 
 from pydantic import JsonValue
@@ -49,16 +49,18 @@ def datapoint_of(trace: Trace) -> SimulationDatapoint:
 def recorded_events(trace: Trace) -> tuple[Recorded, ...]:
     """The conversation's events in order. ``SchemaError`` for a trace whose steps contradict each other."""
     found: list[Recorded] = []
-    if trace.started is not None:
-        found.append(Recorded(_started(trace), 0))
     reader, at, last = _Reader(trace), 0, -1
+    begins = trace.started is not None
     for number, steps in groupby(trace.steps, key=lambda step: step.event):
+        if begins and number > len(found):
+            found.append(reader.started(at))
+            begins = False
         if number <= last:
             raise SchemaError(f"{trace.thread_id}: step {at} goes back to event {number}; steps stand in order")
         group = tuple(steps)
         found.append(Recorded(reader.event_of(group, at), at, group))
         at, last = at + len(group), number
-    return tuple(found)
+    return (*found, reader.started(at)) if begins else tuple(found)
 
 
 def events_of(trace: Trace) -> tuple[Event, ...]:
@@ -72,26 +74,26 @@ def state_before(trace: Trace, step: int) -> JsonValue:
     return None if reference is None else (trace.states or {}).get(reference)
 
 
-def _started(trace: Trace) -> Started:
-    start = trace.started
-    assert start is not None, "the caller looked"
-    tools = trace.environment.tools if trace.environment is not None else None
-    return Started(
-        at=start.at,
-        attempt=start.attempt,
-        has_environment=start.has_environment,
-        tools=tools or {},
-        state=state_before(trace, 0),
-    )
-
-
 @dataclass(slots=True)
 class _Reader:
     trace: Trace
-    last_reference: str | None = field(init=False)
+    last_reference: str | None = None
 
-    def __post_init__(self) -> None:
-        self.last_reference = (self.trace.snapshots or {}).get("s0")
+    def started(self, at: int) -> Recorded:
+        """How the conversation began; the one event that makes no step."""
+        start, world = self.trace.started, self.trace.environment
+        if start is None:
+            raise SchemaError(f"{self.trace.thread_id}: the conversation has steps and no beginning")
+        self.last_reference = (self.trace.snapshots or {}).get(f"s{at}")
+        tools = world.tools if world is not None else None
+        event = Started(
+            at=start.at,
+            attempt=start.attempt,
+            has_environment=start.has_environment,
+            tools=tools or {},
+            state=state_before(self.trace, at),
+        )
+        return Recorded(event, at)
 
     def event_of(self, group: Sequence[Step], at: int) -> Event:
         """The event that a group of steps was made from."""

@@ -14,9 +14,21 @@ from dataclasses import dataclass
 
 from evaluatorq.conversation.checks import state_holds
 from evaluatorq.conversation.machine import Conversation, apply
-from evaluatorq.model.events import CallFailed, Ended, Event, Resumed, Scored, TargetReplied, TurnJudged, UserSpoke
+from evaluatorq.model.events import (
+    RECORDED,
+    REDACTED,
+    CallFailed,
+    Ended,
+    Event,
+    Noted,
+    Resumed,
+    Scored,
+    TargetReplied,
+    TurnJudged,
+    UserSpoke,
+)
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.trace import Caveat, Criterion, Labels, Outcome, Step, Totals, Verdicts
+from evaluatorq.model.trace import Caveat, Criterion, Decision, Labels, Outcome, Step, Totals, Verdicts
 from evaluatorq.records.result import result_of
 from evaluatorq.records.trace_rules import decision_of
 from evaluatorq.records.verdicts import CriterionView, criteria_of, verdict_from
@@ -26,12 +38,16 @@ OWN_ENDINGS = frozenset({"judge", "user", "agent"})
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A conversation at the end of its events, with the result that they make."""
+    """A conversation at the end of its events, with the result that they make.
+
+    The events of a redacted conversation no longer tell its result; then it is the one that was recorded.
+    """
 
     state: Conversation
     events: Sequence[Event]
     result: SimulationResult
     damaged: int = 0
+    recorded: bool = False
 
     @classmethod
     def of(cls, state: Conversation, events: Sequence[Event], thread_id: str, row: int, damaged: int) -> Reached:
@@ -47,6 +63,10 @@ class Reached:
                 error_type="cancelled",
             )
             closed = apply(state, cut)
+        record = next((event for event in reversed(events) if _is_noted(event, RECORDED)), None)
+        if isinstance(record, Noted) and state.ended is not None:
+            result = SimulationResult.model_validate(record.data)
+            return cls(state, events, result, damaged, recorded=True)
         scores = {event.evaluator: event for event in events if isinstance(event, Scored)}
         result = result_of(closed, thread_id=thread_id, row=row, scores=scores.values())
         return cls(state, events, result, damaged)
@@ -55,6 +75,22 @@ class Reached:
     def failures(self) -> list[CallFailed]:
         """Every call that failed."""
         return [event for event in self.events if isinstance(event, CallFailed)]
+
+    @property
+    def redacted(self) -> bool:
+        """Something was taken out of what was written."""
+        return any(_is_noted(event, REDACTED) for event in self.events)
+
+    @property
+    def decision(self) -> Decision | None:
+        """Whether the goal was reached and who decided it."""
+        made = decision_of(self.state)
+        if not self.recorded or self.state.ended is None:
+            return made
+        if not self.result.goal_known:
+            return None
+        by = made.by if made is not None else "state" if self.state.scenario.goal_state else "judge"
+        return Decision(by=by, goal_reached=self.result.goal_achieved)
 
     @property
     def restarted(self) -> bool:
@@ -67,12 +103,16 @@ class Reached:
         return criteria_of(self.result)
 
 
+def _is_noted(event: Event, what: str) -> bool:
+    return isinstance(event, Noted) and event.what == what
+
+
 # ---------------------------------------------------------------- outcome and verdicts
 
 
 def outcome_of(reached: Reached) -> Outcome:
     """How it ended, with its labels."""
-    ended, decision = reached.state.ended, decision_of(reached.state)
+    ended, decision = reached.state.ended, reached.decision
     if ended is None:
         return Outcome(labels=_labels(reached))
     return Outcome(
@@ -99,17 +139,21 @@ def _labels(reached: Reached) -> Labels:
         workflow_completed=completed,
         fallback_taken=bool(reached.failures) or reached.restarted or not completed,
         errors=len(reached.failures),
-        goal_state_reached=_goal_state(reached.state),
+        goal_state_reached=_goal_state(reached),
         checks_held=_checks(reached.criteria),
         expectations_met=None if result.expectations is None else result.expectations.met,
         claims_backed=None if claims is None else all(claim.backed for claim in claims),
     )
 
 
-def _goal_state(state: Conversation) -> bool | None:
+def _goal_state(reached: Reached) -> bool | None:
+    state = reached.state
     wanted, world = state.scenario.goal_state, state.environment
     if not wanted or state.ended is None or not world.present or world.error is not None:
         return None
+    if reached.recorded:
+        known = reached.decision is not None and reached.result.failed_component != "target"
+        return reached.result.goal_achieved if known else None
     return all(state_holds(check, world.state) is not None for check in wanted)
 
 
@@ -172,6 +216,8 @@ def _about_the_recording(reached: Reached) -> Iterator[tuple[str, str]]:
         yield "restarted", "steps before the restart are abandoned"
     if reached.damaged:
         yield "journal_damaged", f"{reached.damaged} events do not fit and were left out"
+    if reached.redacted:
+        yield "redacted", "steps show what was written; rules over it may not see what was taken out"
     if state.unread:
         yield "usage_unknown", f"{len(state.unread)} answers did not say what they cost or were lost"
 
@@ -187,7 +233,7 @@ def _about_the_verdicts(reached: Reached) -> Iterator[tuple[str, str]]:
         yield "checks_skipped", ", ".join(unread)
     if unverified:
         yield "evidence_unverified", ", ".join(unverified)
-    if state.ended is not None and decision_of(state) is None:
+    if state.ended is not None and reached.decision is None:
         yield "goal_unknown", ""
     if turns := [str(turn.number) for turn in state.turns if turn.judgment is None]:
         yield "turns_not_judged", ", ".join(turns)

@@ -218,6 +218,9 @@ def _goal(place: Place) -> Iterator[RuleStep]:
     if not isinstance(place.event, Ended):
         return
     decision = decision_of(state)
+    if place.redacted and decision is not None and decision.by in ("state", "check"):
+        yield _rule(place, "goal", [], "decided before values were redacted; the record and the outcome tell it")
+        return
     if decision is None:
         yield _rule(place, "goal", [], "nobody could decide the goal")
         return

@@ -74,6 +74,7 @@ class Place:
     before: Conversation
     after: Conversation
     calls: Calls
+    redacted: bool = False
 
     @property
     def turn(self) -> int:

@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from evaluatorq.conversation.checks import same_json
 from evaluatorq.model.messages import Message
 from evaluatorq.model.trace import TargetStep, ToolStep, Trace, UserStep
+from evaluatorq.records.redaction import PLACEHOLDER
 
 PieceKind = Literal["user", "reasoning", "said", "call", "result"]
 Row = dict[str, JsonValue]
@@ -33,17 +34,19 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of the transcript with the step it comes from."""
+    """A row of the transcript with the step it comes from; ``redacted`` when something in it was taken out."""
 
     message: Message
     step: int
     trainable: bool
     reasoning: str | None = None
+    redacted: bool = False
 
 
 def lines_of(trace: Trace) -> list[Line]:
     """The conversation as the agent saw it, row by row."""
     broken = trace.totals.turns + 1 if trace.outcome.failed_component == "target" else None
+    redacted = is_redacted(trace)
     thoughts: dict[int, str] = {}
     for step in trace.steps:
         if isinstance(step, TargetStep) and step.reasoning and step.accepted:
@@ -53,7 +56,9 @@ def lines_of(trace: Trace) -> list[Line]:
         message = None if step.abandoned else _message(step)
         if message is not None:
             trainable = not step.loss_mask and step.turn != broken
-            found.append(Line(message, number, trainable, thoughts.pop(step.event, None) if trainable else None))
+            thought = thoughts.pop(step.event, None) if trainable else None
+            hidden = redacted and PLACEHOLDER.search(message.model_dump_json() + (thought or "")) is not None
+            found.append(Line(message, number, trainable, thought, hidden))
     return found
 
 
@@ -84,6 +89,11 @@ def pieces_of(trace: Trace) -> Iterator[Piece]:
             for call in message.tool_calls or ():
                 words = f"{call.function.name} {call.function.arguments}"
                 yield Piece("call", words, line.step, line.trainable)
+
+
+def is_redacted(trace: Trace) -> bool:
+    """Something was taken out of the conversation before it was written."""
+    return any(caveat.code == "redacted" for caveat in trace.caveats or ())
 
 
 # ---------------------------------------------------------------- which traces

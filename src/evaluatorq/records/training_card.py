@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from evaluatorq.model.trace import Trace
-from evaluatorq.records.training import Row
+from evaluatorq.records.training import Row, is_redacted
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ def facts_of(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "labels", f"{name}={json.dumps(value)}"
     for caveat in trace.caveats or ():
         yield "caveats", caveat.code
-    yield "redaction", "redacted" if _is_redacted(trace) else "not redacted"
+    yield "redaction", "redacted" if is_redacted(trace) else "not redacted"
 
 
 def _models(trace: Trace) -> list[tuple[str, str]]:
@@ -64,10 +64,6 @@ def _models(trace: Trace) -> list[tuple[str, str]]:
     target = trace.run.target.model or trace.run.target.name
     named = {("target", str(step.model)) for step in trace.steps if step.kind == "target" and step.model}
     return sorted(found | (named or {("target", target)} if target or named else set()))
-
-
-def _is_redacted(trace: Trace) -> bool:
-    return any(caveat.code == "redacted" for caveat in trace.caveats or ())
 
 
 def _amounts(row: Row) -> list[tuple[bool, int]]:

@@ -41,7 +41,7 @@ def _plain(line: Line) -> Row:
 def _flagged(line: Line) -> Row:
     thought: Row = {"reasoning": line.reasoning} if line.reasoning else {}
     own_words = all(call.parsed_arguments() is not None for call in line.message.tool_calls or ())  # others become {}
-    return {**_plain(line), **thought, "train": line.trainable and own_words}
+    return {**_plain(line), **thought, "train": line.trainable and own_words and not line.redacted}
 
 
 def _calls_pair_up(lines: Sequence[Line]) -> bool:

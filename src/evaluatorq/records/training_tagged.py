@@ -14,7 +14,8 @@ from pydantic import Field, JsonValue, model_validator
 
 from evaluatorq.model.base import Strict
 from evaluatorq.model.trace import Trace
-from evaluatorq.records.training import PieceKind, Row, pieces_of, source_of
+from evaluatorq.records.redaction import PLACEHOLDER
+from evaluatorq.records.training import PieceKind, Row, is_redacted, pieces_of, source_of
 
 _NAME = r"^[a-z][a-z0-9_-]*$"
 
@@ -78,7 +79,7 @@ def tagged_row(trace: Trace, template: Template) -> Row:
 
     Every character belongs to one segment. Those without a ``tag`` are the tags themselves.
     """
-    text = _Text()
+    text, redacted = _Text(), is_redacted(trace)
     pieces = list(pieces_of(trace))
     for number, piece in enumerate(pieces):
         tag = template.tags[piece.kind]
@@ -90,13 +91,24 @@ def tagged_row(trace: Trace, template: Template) -> Row:
         if not inside and number:
             text.add(template.separator, masked=True)
         text.add(f"<{tag}>", masked=masked)
-        text.add(template.escaped(piece.text), masked=not piece.trainable, tag=tag, step=piece.step)
+        for part, hidden in _parts(template.escaped(piece.text), redacted=redacted):
+            text.add(part, masked=hidden or not piece.trainable, tag=tag, step=piece.step)
         if piece.kind == "call" and holds_more:
             continue
         text.add(f"</{tag}>", masked=masked)
         if inside and not holds_more:
             text.add(f"</{template.tags['call']}>", masked=True)
     return {"text": "".join(text.parts), "segments": text.segments, **source_of(trace)}
+
+
+def _parts(text: str, *, redacted: bool) -> Iterator[tuple[str, bool]]:
+    """The text cut at what stands for something that was taken out, which is never trained on."""
+    at = 0
+    for found in PLACEHOLDER.finditer(text) if redacted else ():
+        yield text[at : found.start()], False
+        yield found.group(), True
+        at = found.end()
+    yield text[at:], False
 
 
 def parse_tagged(text: str, template: Template) -> Iterator[tuple[PieceKind, str]]:

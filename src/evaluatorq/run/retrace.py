@@ -101,15 +101,17 @@ class Retrace:
             raise ReplayError(f"step {start} is no boundary; the nearest are {' and '.join(map(str, sorted(near)))}")
         if start and any(step.abandoned for step in self.trace.steps[start:]):
             raise ReplayError(f"step {start} was abandoned by a restart; start after it")
-        for name in [f"s{start}"] if self.trace.snapshots is not None else []:
-            reference = self.trace.snapshots.get(name) if self.trace.snapshots else None
-            states = self.trace.states or {}
-            if reference is None or reference not in states:
-                raise ReplayError(f"the trace keeps no state for {name}, so the conversation cannot start there")
-            if content_hash(states[reference]) != reference:
-                raise ReplayError(
-                    f"the state kept for {name} is not the recorded one: its content does not fit {reference}"
-                )
+        if start and self.trace.snapshots is not None:
+            self._check_state(f"s{start}", self.trace.snapshots.get(f"s{start}"))
+
+    def _check_state(self, name: str, reference: str | None) -> None:
+        states = self.trace.states or {}
+        if reference is None or reference not in states:
+            raise ReplayError(f"the trace keeps no state for {name}, so the conversation cannot start there")
+        if content_hash(states[reference]) != reference:
+            raise ReplayError(
+                f"the state kept for {name} is not the recorded one: its content does not fit {reference}"
+            )
 
     def _take(self, one: Recorded, event: Event, *, skipped: bool) -> None:
         made = self.walk.take(event)
