@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from evaluatorq.conversation.machine import Conversation
 from evaluatorq.model.assessments import Assessment
+from evaluatorq.model.belief import BeliefUpdate
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.judgments import Judgment
@@ -254,11 +255,29 @@ class ObservationSource(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class BeliefReply:
+    """Values that somebody put forward for slots. ``usage`` of ``None`` means unknown."""
+
+    updates: tuple[BeliefUpdate, ...]
+    usage: Usage | None = None
+    model: str | None = None
+
+
+class BeliefDetector(Protocol):
+    """Notes what can be known from what the user says. What it raises is noted and ends nothing."""
+
+    async def detect(self, messages: Sequence[Message]) -> BeliefReply:
+        """The values that the last message of the user gives."""
+        ...
+
+
 TargetFactory = Callable[[Seat], Target]
 UserFactory = Callable[[Seat], UserSimulator]
 JudgeFactory = Callable[[Seat], Judge]
 EnvironmentFactory = Callable[[SimulationDatapoint, int], Environment | None]
 SourceFactory = Callable[[Seat], ObservationSource]
+DetectorFactory = Callable[[Seat], BeliefDetector | None]
 
 
 # ---------------------------------------------------------------- models

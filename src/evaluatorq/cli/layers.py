@@ -24,7 +24,7 @@ TABLE = "simulate"
 GATE_TABLE = "gate"
 PATHS = ("personas", "scenarios", "input", "report_path", "results")
 _CASES = ("personas", "scenarios")
-_MODELS = ("sim_model", "judge_model")
+_MODELS = ("sim_model", "judge_model", "belief_model")
 
 
 def config_of(flags: Mapping[str, object], config: str | None, defaults: Mapping[str, object]) -> SimulationConfig:

@@ -19,7 +19,9 @@ from evaluatorq.model.runs import RunPlan
 from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.ports import (
     Analyst,
+    BeliefDetector,
     Closeable,
+    DetectorFactory,
     Environment,
     EnvironmentFactory,
     Evaluator,
@@ -47,8 +49,9 @@ class Crew:
 
     ``serve`` offers a world's tools to other processes and tells the URL. ``source`` is asked after each of the agent's
     turns what it left in a store of the user's own; ``max_observed_events`` is the only bound on its events.
-    ``analyst`` reads the whole run once it is complete. ``metered`` names the roles whose calls cost something, so that
-    an answer lost on its way makes the usage unknown.
+    ``detector`` notes what can be known from each message of the user. ``analyst`` reads the whole run once it is
+    complete. ``metered`` names the roles whose calls cost something, so that an answer lost on its way makes the usage
+    unknown.
     """
 
     target: TargetFactory
@@ -59,6 +62,7 @@ class Crew:
     analyst: Analyst | None = None
     serve: Callable[[Recorder], str] | None = None
     source: SourceFactory | None = None
+    detector: DetectorFactory | None = None
     max_observed_events: int | None = None
     retry: RetryPolicy = MODEL_RETRY
     target_retry: RetryPolicy = TARGET_RETRY
@@ -79,6 +83,7 @@ class Participants:
     recorder: Recorder | None = None
     served: Recorder | None = None
     source: ObservationSource | None = None
+    detector: BeliefDetector | None = None
 
     async def aclose(self) -> None:
         """Gives back what they hold; a fault while doing so is nobody's verdict."""
@@ -117,7 +122,9 @@ def seat_participants(crew: Crew, plan: RunPlan, row: int, world: Callable[[], E
     user = _made("user_simulator", lambda: crew.user(blind))
     judge = _made("judge", lambda: crew.judge(seat))
     source = None if crew.source is None else _made("infrastructure", partial(crew.source, seat))
-    return Participants(target, user, judge, environment, Random(seed), recorder, served, source)  # noqa: S311  jitter only
+    detector = None if crew.detector is None else _made("infrastructure", partial(crew.detector, blind))
+    random = Random(seed)  # noqa: S311  jitter only
+    return Participants(target, user, judge, environment, random, recorder, served, source, detector)
 
 
 def without_truth(datapoint: SimulationDatapoint) -> SimulationDatapoint:

@@ -39,6 +39,7 @@ from evaluatorq.model.messages import Message, open_calls
 from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.ports import Attentive, JudgeReply, ObservedTurn, TargetReply, ToolsReply, UserReply
+from evaluatorq.run.beliefs import note_beliefs
 from evaluatorq.run.brake import Brake
 from evaluatorq.run.clock import Clock
 from evaluatorq.run.crew import Crew, Participants, snapshot_of
@@ -100,9 +101,11 @@ class Driver:
         """Runs the conversation to its end, to the end of its time, or to where the brake holds it."""
         with anyio.move_on_after(time_limit_s) as scope:
             await self._observe()
+            await self._detect()
             while not self._holds() and not isinstance(request := next_request(self.state), Stop):
                 self._commit(await self._answer(request))
                 await self._observe()
+                await self._detect()
                 if self._attend is not None:
                     await self._attend(self.state)
         if self.state.phase is Phase.OVER:
@@ -229,6 +232,13 @@ class Driver:
         turn = ObservedTurn(self._thread_id, facts[-1].number, rows, response_id)
         report = await observe(source, turn, self._crew.max_observed_events)
         self._commit(Observed(at=self._clock.now(), turn=turn.number, report=report))
+
+    async def _detect(self) -> None:
+        """What can be known from each message of the user is noted once, before the agent answers it."""
+        detector, messages = self._participants.detector, self.state.messages
+        if detector is None or sum(row.role == "user" for row in messages) == len(self.state.beliefs):
+            return
+        self._commit(await note_beliefs(detector, messages, self._clock))
 
     def _show_transcript(self) -> None:
         environment: object = self._participants.environment

@@ -16,6 +16,7 @@ from evaluatorq.errors import ConfigError
 from evaluatorq.evaluators.registry import resolve_evaluators
 from evaluatorq.llm.endpoint import Sampling
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.model.events import BELIEFS
 from evaluatorq.model.runs import (
     DEFAULT_EVALUATOR_NAMES,
     DEFAULT_MAX_TURNS,
@@ -27,8 +28,9 @@ from evaluatorq.model.runs import (
 from evaluatorq.pacing.limits import LimiterOptions
 from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.packs import find_pack
-from evaluatorq.ports import Closeable, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
+from evaluatorq.ports import Closeable, DetectorFactory, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
 from evaluatorq.roles.checks import check_judge
+from evaluatorq.roles.detector import model_detector
 from evaluatorq.roles.judge import model_judge
 from evaluatorq.roles.prompts import PROMPT_VERSION
 from evaluatorq.roles.published import published_judge, published_user
@@ -140,6 +142,7 @@ class _Roles:
     user: UserFactory
     judge: JudgeFactory
     models: dict[str, str]
+    detector: DetectorFactory | None = None
 
 
 @asynccontextmanager
@@ -169,7 +172,7 @@ def _at_once(config: SimulationConfig) -> int:
 
 def _asks_models(config: SimulationConfig) -> bool:
     roles_ask = not config.offline and (config.user_simulator is None or config.judge is None)
-    return config.openai_model is not None or roles_ask or config.analysed
+    return config.openai_model is not None or config.belief_model is not None or roles_ask or config.analysed
 
 
 @asynccontextmanager
@@ -197,6 +200,7 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         judge=roles.judge,
         environment=environment_factory(config.environment),
         source=source_of(config.observation_source),
+        detector=roles.detector,
         max_observed_events=config.max_observed_events,
         evaluators=resolve_evaluators(_evaluator_names(config), config.scoring),
         analyst=RunAnalyst(config, models) if config.analysed else None,
@@ -259,7 +263,10 @@ def _roles(config: SimulationConfig, models: Models) -> _Roles:
     else:
         smart = smart_model(config)
         names["judge"], judge = smart, model_judge(models.ours(smart, smart_place(config)))
-    return _Roles(user, judge, names)
+    if config.belief_model is None:
+        return _Roles(user, judge, names)
+    names[BELIEFS] = config.belief_model
+    return _Roles(user, judge, names, model_detector(models.ours(config.belief_model, fast_place(config))))
 
 
 def _offline_user(config: SimulationConfig) -> UserFactory:

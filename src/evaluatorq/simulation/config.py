@@ -142,6 +142,9 @@ class SimulationConfig(Strict):
     judge_base_url: Annotated[Text | None, Flag("Models", metavar="URL")] = Field(
         None, description="Where the second is asked; its key is EVALUATORQ_JUDGE_API_KEY or OPENAI_API_KEY."
     )
+    belief_model: Annotated[Text | None, Flag("Models", metavar="MODEL")] = Field(
+        None, description="A model that notes, for the slots a case names, what each message of the user tells."
+    )
     llm_config: Annotated[LLMCallConfig | None, Flag("Models", metavar="JSON")] = Field(
         None, description="How both are called: model, base_url, temperature, max_tokens, timeout_ms, retry_count."
     )
@@ -298,7 +301,7 @@ class SimulationConfig(Strict):
     def _consistent(self) -> Self:
         self._one_input()
         self._one_target()
-        rivals = [name for name in ("sim_model", "judge_model") if getattr(self, name) is not None]
+        rivals = [name for name in ("sim_model", "judge_model", "belief_model") if getattr(self, name) is not None]
         rivals += ["llm_config.model"] if self.llm_config is not None and self.llm_config.model else []
         rivals += [name for name in ANALYSES if getattr(self, name)]
         if self.offline and rivals:
@@ -380,6 +383,7 @@ class SimulationOptions(TypedDict, total=False):
     generation_client: object
     user_simulator: object
     judge: object
+    belief_model: str | None
     hooks: object
     max_turns: int | None
     judge_every: int
