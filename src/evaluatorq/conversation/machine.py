@@ -461,7 +461,7 @@ def _say(state: Conversation, rows: tuple[Message, ...]) -> Conversation:
 
 def _spend(state: Conversation, role: str, usage: Usage | None) -> Conversation:
     """Books what an answer cost: on the turn under way, or carried to the next where none is."""
-    if usage is None or usage == NO_USAGE:
+    if usage is None or (not usage.calls and usage == NO_USAGE):
         return state
     by_role = {**state.usage_by_role, role: state.usage_by_role.get(role, NO_USAGE) + usage}
     if state.phase is Phase.USER or not state.turns:

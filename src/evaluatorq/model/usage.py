@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Self
+from typing import Self, TypeGuard
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, computed_field
 
@@ -150,6 +150,37 @@ _PRICES: dict[str, tuple[str, ...]] = {
 }
 
 
+_PLAIN = frozenset(
+    {"prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details"}
+)
+
+
+def _read_plain(usage: dict[str, object], calls: int) -> Usage | None:
+    """Chat completions as nearly everybody sends them, without the search for other names; ``None`` for all else."""
+    if usage.keys() - _PLAIN:
+        return None
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    total = usage.get("total_tokens")
+    cached = _member(usage.get("prompt_tokens_details"), "cached_tokens") or 0
+    reasoning = _member(usage.get("completion_tokens_details"), "reasoning_tokens") or 0
+    if not (_is_count(prompt) and _is_count(completion) and _is_count(total) and total):
+        return None
+    if not (_is_count(cached) and _is_count(reasoning)):
+        return None
+    return Usage(
+        input_tokens=prompt,
+        output_tokens=completion,
+        total_tokens=total,
+        cached_tokens=cached,
+        reasoning_tokens=reasoning,
+        calls=calls,
+    )
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return type(value) is int and value >= 0
+
+
 def _member(source: object, name: str) -> object | None:
     if type(source) is dict or isinstance(source, Mapping):  # the first is what comes from JSON, and quicker to see
         return source.get(name)
@@ -181,6 +212,8 @@ def _nested(member: Callable[[str], object], places: tuple[tuple[str, str], ...]
 
 
 def _read_usage(source: object, calls: int) -> Usage | None:
+    if type(source) is dict and (usage := _read_plain(source, calls)) is not None:
+        return usage
     member = source.get if type(source) is dict else partial(_member, source)
     counts: dict[str, int] = {}
     for field, names in _NAMES.items():

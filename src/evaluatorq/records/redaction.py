@@ -50,21 +50,33 @@ _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1{HIDDEN}",
     ),
 )
-_NEEDLES = (
-    b"passw", b"secret", b"authoriz", b"credential", b"cookie", b"eyj", b"_pat", b"glpat", b"xox", b"hf_", b"akia",
-    b"asia", b"aiza", b"private key", b"?key=", b"&key=", b"sig=", b"signature=", b'bearer"',
-    *(kind + tie + b"key" for kind in (b"api", b"access", b"private") for tie in (b"", b"_", b"-")),
-    *(kind + tie for kind in (b"sk", b"pk", b"rk") for tie in (b"-", b"_")),
-    *(scheme + space for scheme in (b"bearer", b"basic") for space in (b" ", b"\\", b"\xc2", b"\xe1", b"\xe2", b"\xe3")),
-)  # fmt: skip
-"""Each of them is rare in what people say; a line that holds one is looked at closely, which takes a millisecond."""
+_NEEDLES: dict[bytes, tuple[bytes, ...]] = {
+    **dict.fromkeys((
+        b"passw", b"secret", b"authoriz", b"credential", b"cookie", b"eyj", b"_pat", b"glpat", b"xox", b"hf_", b"akia",
+        b"asia", b"aiza", b"sig=", b"signature=",
+    ), ()),
+    b"key": (
+        b"?key=", b"&key=", b"private key",
+        *(kind + tie + b"key" for kind in (b"api", b"access", b"private") for tie in (b"", b"_", b"-")),
+    ),
+    b"k-": (b"sk-", b"pk-", b"rk-"),
+    b"k_": (b"sk_", b"pk_", b"rk_"),
+    b"bearer": (b'bearer"', b"bearer ", b"bearer\\", b"bearer\xc2", b"bearer\xe1", b"bearer\xe2", b"bearer\xe3"),
+    b"basic": (b"basic ", b"basic\\", b"basic\xc2", b"basic\xe1", b"basic\xe2", b"basic\xe3"),
+}  # fmt: skip
+"""What a credential in a line comes with, and where that is common, with which of these. Looking closely at a line
+takes a millisecond, so it has to be rare.
+"""
 _GITHUB = re.compile(rb"gh[pousr]_")
 
 
 def _may_hold_secrets(encoded: bytes) -> bool:
     """Quick, and never wrong when it says no: a text with a credential in it has one of these in its JSON form."""
     low = encoded.lower()
-    if any(map(low.__contains__, _NEEDLES)) or low.count(b"token") > low.count(b"tokens"):
+    for needle, closer in _NEEDLES.items():
+        if needle in low and (not closer or any(map(low.__contains__, closer))):
+            return True
+    if low.count(b"token") > low.count(b"tokens"):
         return True
     return (b"://" in low and (b"@" in low or b"?" in low)) or _GITHUB.search(low) is not None
 
