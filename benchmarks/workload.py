@@ -1,0 +1,49 @@
+"""What every run of ``speed.py`` simulates: one persona, one kind of scenario with three criteria, first lines given."""
+
+from __future__ import annotations
+
+from evaluatorq.model.cases import Criterion, Persona, Scenario, SimulationDatapoint
+from evaluatorq.model.messages import Message
+
+SAID = "I have looked at the order and can see that the item which was shipped does not match the one on the invoice, "
+AGENT_TEXT = SAID * 5
+PERSONA = Persona(
+    name="Pat",
+    patience=0.5,
+    assertiveness=0.5,
+    politeness=0.5,
+    technical_level=0.5,
+    communication_style="casual",
+    background="A customer who was sent the wrong thing.",
+)
+
+
+def scenario(number: int) -> Scenario:
+    return Scenario(
+        name=f"Wrong item {number}",
+        goal=f"Have CASE-{number % 10_000:04} put right",
+        criteria=[
+            Criterion(description="The agent asks for the details of the order", type="must_happen"),
+            Criterion(description="The agent offers a refund", type="must_happen"),
+            Criterion(description="The agent blames the customer", type="must_not_happen"),
+        ],
+    )
+
+
+def first_line(number: int) -> str:
+    return (
+        f"Hi, CASE-{number % 10_000:04} came today and it is a phone case and not the headphones I paid for. What now?"
+    )
+
+
+def datapoints(count: int) -> list[SimulationDatapoint]:
+    return [
+        SimulationDatapoint(id=f"d{n}", persona=PERSONA, scenario=scenario(n), first_message=first_line(n))
+        for n in range(count)
+    ]
+
+
+async def agent(messages: list[Message]) -> str:
+    """The agent in this process, which costs nothing."""
+    turn = sum(message.role == "user" for message in messages)
+    return f"ANSWER-{turn}: {AGENT_TEXT}"
