@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evaluatorq.cli.artifacts import ARTIFACT, write_artifacts
 from evaluatorq.cli.console import say
+from evaluatorq.cli.export_reports import REPORTS, write_report
 from evaluatorq.cli.parsing import Parser
 from evaluatorq.cli.simulate import refuse_existing
 from evaluatorq.cli.training import TRAINING, add_training_options, write_training
@@ -28,16 +29,18 @@ def configure(parser: Parser) -> None:
         "-i", "--input", metavar="RUN", required=True, help="a run (file, 'latest', id, name) or a results .jsonl file"
     )
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the file to write")
-    formats = ", ".join((*FORMATS, ARTIFACT, TRAINING))
+    formats = ", ".join((*FORMATS, *REPORTS, ARTIFACT, TRAINING))
     parser.add_argument("--format", default="openresponses", help=f"{formats} (default: openresponses)")
     parser.add_argument("--force", action="store_true", default=False, help="replace the file if it is there")
+    parser.add_argument("--target-label", metavar="TEXT", default=None, help="what md and html call the agent")
     add_training_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Writes the file."""
-    if args.format not in (*FORMATS, ARTIFACT, TRAINING):
-        raise ConfigError(f"no such format: {args.format!r}; there is {', '.join((*FORMATS, ARTIFACT, TRAINING))}")
+    known = (*FORMATS, *REPORTS, ARTIFACT, TRAINING)
+    if args.format not in known:
+        raise ConfigError(f"no such format: {args.format!r}; there is {', '.join(known)}")
     output = Path(args.output)
     if not args.force:
         refuse_existing(output)
@@ -45,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
         return write_training(args)
     if args.format == ARTIFACT:
         return write_artifacts(_results(args.input), output, force=args.force)
+    if args.format in REPORTS:
+        return write_report(args, _results(args.input), output)
     results = list(_results(args.input))
     replace_file(output, (part.encode() for part in FORMATS[args.format](results)))
     say(f"Exported {plural(len(results), 'result')} to {output}")

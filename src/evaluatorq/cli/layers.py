@@ -22,7 +22,7 @@ from evaluatorq.store.paths import store_dir
 C = TypeVar("C", bound=SimulationConfig)
 TABLE = "simulate"
 GATE_TABLE = "gate"
-PATHS = ("personas", "scenarios", "input", "report_path", "results")
+PATHS = ("personas", "scenarios", "input", "report_path", "report_md", "report_html", "results")
 _CASES = ("personas", "scenarios")
 _MODELS = ("sim_model", "judge_model", "belief_model")
 

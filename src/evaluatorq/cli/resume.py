@@ -28,6 +28,8 @@ def configure(parser: Parser) -> None:
         default=False,
         help="begin conversations again that ended by a fault of anybody but the agent",
     )
+    for name, what in (("--report-md", "a Markdown"), ("--report-html", "an HTML")):
+        parser.add_argument(name, metavar="PATH", help=f"write {what} report to this file when the run is complete")
     add_manner(parser)
 
 

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     config = layered(RunConfig, (DEFAULTS, project, file, flag_layer(given_config(args, RunConfig))))
     cases_file = Path(args.cases_file) if args.cases_file else None
     if not args.force:
-        refuse_existing(config.results, config.report_path, cases_file)
+        refuse_existing(config.results, config.report_path, config.report_md, config.report_html, cases_file)
     check_writable(cases_file)
     making = Making(ask=not (args.yes or args.json), quiet=args.quiet, every_problem=args.verbose > 0)
     manner = replace(manner_of(args), dead_rows_fail=config.raise_on_execution_failure, journal=config.journal)

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the simulation and returns the exit code."""
     config = config_of(given_config(args), args.config, DEFAULTS)
     if not args.force:
-        refuse_existing(config.results, config.report_path)
+        refuse_existing(config.results, config.report_path, config.report_md, config.report_html)
     manner = replace(
         manner_of(args),
         confirm=None if args.yes or args.json or not _asks_models(config) else confirm,
@@ -98,8 +98,9 @@ def ask_to_start(conversations: int) -> None:
 
 @contextmanager
 def printable(config: C, manner: Manner) -> Iterator[tuple[C, Manner]]:
-    """A run that is to be printed but kept nowhere is written to a temporary file for as long as it takes."""
-    if not manner.json or config.is_stored:
+    """A run that is to be printed or reported but kept nowhere is written to a temporary file while that takes."""
+    read_later = manner.json or any((config.results, config.report_md, config.report_html))
+    if not read_later or config.is_stored:
         if (config.executive_summary or config.recommendations) and not config.is_stored:
             say("No summary and no recommendations are made: the run is not stored.")
         yield config, manner

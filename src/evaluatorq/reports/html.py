@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from evaluatorq.errors import ConfigError
@@ -31,20 +32,19 @@ INSTALL = "HTML reports need two more packages: pip install 'evaluatorq[html]'"
 _MOST_TEXT, _MOST_TOOL_TEXT, _MOST_LINES, _MOST_BARS = 4000, 800, 2000, 40
 
 
+def require_html() -> None:
+    """``ConfigError`` where the extra ``html`` is not installed."""
+    if find_spec("jinja2") is None or find_spec("pygal") is None:
+        raise ConfigError(INSTALL)
+
+
 def html_report(document: Document) -> str:
     """The whole file. ``ConfigError`` where the extra ``html`` is not installed."""
-    try:
-        charts = _charts(document)
-        page = _environment().get_template("report.html.j2")
-    except ModuleNotFoundError as error:
-        if error.name not in ("jinja2", "pygal"):
-            raise
-        raise ConfigError(INSTALL) from None
-    return page.render(
-        doc=document, summary=document.summary, about=document.about, run=document.run, charts=charts,
+    require_html()
+    return _environment().get_template("report.html.j2").render(
+        doc=document, summary=document.summary, about=document.about, run=document.run, charts=_charts(document),
         verdicts=VERDICTS, quality=QUALITY, config=_config(document), most_lines=_MOST_LINES,
-        shown={view.line.index for view in document.conversations},
-        findings=document.summary.findings(10),
+        shown={view.line.index for view in document.conversations}, findings=document.summary.findings(10),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from evaluatorq.reports.text import one_line, plural
 
 _MOST_CASES, _MOST_RULES_SHOWN, _MOST_FLIPS = 10, 20, 20
 _MARKUP = re.compile(r"([\\`*_{}\[\]()+!|<>~:&$-])")
-_LINKED = re.compile(r"([@#])")
+_LINKED = re.compile(r"([@#])|(?<=www)(?=\.)", re.IGNORECASE)
 _STATES = {"holds": "✅", "broken": "❌", "could not measure": "⚠️"}
 _WORDS: dict[Word, str] = {"better": "✅", "worse": "❌", "could not measure": "⚠️", "no difference shown": "=",
                            "more": "🔼", "less": "🔽"}  # fmt: skip
@@ -24,7 +24,7 @@ _WORDS: dict[Word, str] = {"better": "✅", "worse": "❌", "could not measure":
 
 def escaped(text: str, width: int = 300) -> str:
     """Text of other people as plain words of one line."""
-    return _LINKED.sub("\\1\u200b", _MARKUP.sub(r"\\\1", one_line(text, width)))
+    return _LINKED.sub(lambda found: found[0] + "\u200b", _MARKUP.sub(r"\\\1", one_line(text, width)))
 
 
 def code(text: str, width: int = 300) -> str:

@@ -28,6 +28,7 @@ from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.orders import OrderOptions
 from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.simulation.recording import must_be_given_again
+from evaluatorq.simulation.report_files import check_reports, write_reports
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
 from evaluatorq.store.atomic import replace_file
@@ -93,6 +94,7 @@ def simulate_sync(**options: Unpack[SimulationOptions]) -> SimulationResults:
 
 async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = (), keep: bool = False) -> RunOutcome:
     """Runs what ``config`` describes; ``sinks`` watch it. With ``keep`` the outcome holds all results in memory."""
+    check_reports(config.report_html)
     cases = cases_of(config)
     check_secrets(cases.datapoints)
     async with assembled(config) as assembly, served(assembly.crew, config) as crew:
@@ -101,6 +103,7 @@ async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = ()
         options = replace(run_options(config, plan, keep=keep), redactor=_redactor(config, crew))
         outcome = await run_plan(plan, crew, options, with_telemetry(config, sinks))
     write_results(outcome, config.results)
+    write_reports(outcome, config.report_md, config.report_html)
     return outcome
 
 
@@ -121,6 +124,7 @@ async def resume_simulation(
     folder = find_journal(reference)
     plan = JournalReader(folder).plan
     config = resumed_config(plan, overrides or {})
+    check_reports(config.report_html)
     async with assembled(config) as assembly, served(assembly.crew, config) as crew:
         await try_worlds(plan, crew)
         options = replace(
@@ -132,6 +136,7 @@ async def resume_simulation(
         )
         outcome = await resume_plan(folder, crew, options, with_telemetry(config, sinks))
     write_results(outcome, config.results)
+    write_reports(outcome, config.report_md, config.report_html)
     return outcome
 
 

@@ -211,6 +211,12 @@ class SimulationConfig(Strict):
     report_path: Annotated[Path | None, Flag("Output", ("--report",), "PATH")] = Field(
         None, description="Write the run to this file (or into this folder) as well."
     )
+    report_md: Annotated[Path | None, Flag("Output", ("--report-md",), "PATH")] = Field(
+        None, description="Write a Markdown report to this file (or into this folder) when the run is complete."
+    )
+    report_html: Annotated[Path | None, Flag("Output", ("--report-html",), "PATH")] = Field(
+        None, description="Write an HTML report to this file (or into this folder) when the run is complete."
+    )
     results: Annotated[Path | None, Flag("Output", ("--results", "-r"), "PATH")] = Field(
         None, description="Write the results to this file, one JSON line each."
     )
@@ -408,6 +414,8 @@ class SimulationOptions(TypedDict, total=False):
     save: bool
     report_path: str | PathLike[str] | None
     report: str | PathLike[str] | None
+    report_md: str | PathLike[str] | None
+    report_html: str | PathLike[str] | None
     results: str | PathLike[str] | None
     journal: bool
     sync: bool

@@ -45,6 +45,7 @@ from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.models import Models, fast_model, fast_place, opened_models
 from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, RunConfig, RunOptions
+from evaluatorq.simulation.report_files import check_reports, write_reports
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
 from evaluatorq.simulation.workshop import Openings, Workshop, paired, retry_of, some, spoken
@@ -131,6 +132,7 @@ async def run_made(
     config: RunConfig, *, sinks: Sequence[Sink] = (), keep: bool = False, prepared: Prepared | None = None
 ) -> RunOutcome:
     """Makes the cases that ``config`` orders, shows ``prepared`` the plan, and simulates them."""
+    check_reports(config.report_html)
     async with assembled(config, _at_once(config)) as assembly, served(assembly.crew, config) as crew:
         draft = plan_of(config, Cases(()), assembly, now=SystemClock().now()).model_copy(update={"mode": "run"})
         with _shelf(config) as shelf:
@@ -140,6 +142,7 @@ async def run_made(
             await try_worlds(plan, crew)
         outcome = await run_plan(plan, crew, run_options(config, plan, keep=keep), with_telemetry(config, sinks))
     write_results(outcome, config.results)
+    write_reports(outcome, config.report_md, config.report_html)
     return outcome
 
 

@@ -1,0 +1,57 @@
+"""Reports for reading beside a run's file: Markdown and HTML, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from evaluatorq.model.results import SimulationResult
+from evaluatorq.model.runs import SimulationRun
+from evaluatorq.reports.document import Document
+from evaluatorq.reports.html import html_report, require_html
+from evaluatorq.reports.markdown_report import MOST_TRANSCRIPTS, markdown_report
+from evaluatorq.reports.terminal import About
+from evaluatorq.run.outcome import RunOutcome
+from evaluatorq.store.atomic import replace_file
+from evaluatorq.store.paths import sanitise_run_name
+
+Format = Literal["md", "html"]
+REPORTS: tuple[Format, ...] = ("md", "html")
+
+
+def draw(
+    form: Format, results: Iterable[SimulationResult], about: About, run: SimulationRun | None
+) -> tuple[Document, str]:
+    """What the report holds, and its text."""
+    if form == "md":
+        document = Document.of(results, about, run, most=MOST_TRANSCRIPTS)
+        return document, markdown_report(document)
+    require_html()
+    document = Document.of(results, about, run)
+    return document, html_report(document)
+
+
+def check_reports(html: Path | None) -> None:
+    """``ConfigError`` before anything is paid for, where an HTML report is wanted that could not be drawn."""
+    if html is not None:
+        require_html()
+
+
+def write_reports(outcome: RunOutcome, md: Path | None, html: Path | None) -> None:
+    """Writes the reports that were asked for; none for a run that is not complete."""
+    run = outcome.header
+    if outcome.interrupted or run is None:
+        return
+    wanted: tuple[tuple[Format, Path | None], ...] = (("md", md), ("html", html))
+    for form, path in wanted:
+        if path is not None:
+            _, text = draw(form, outcome.iter_results(), About.run(run), run)
+            replace_file(_file(path, run, form), (text.encode(),))
+
+
+def _file(path: Path, run: SimulationRun, form: Format) -> Path:
+    """The path itself, or a file in it when it is a folder or has no suffix."""
+    if path.suffix and not path.is_dir():
+        return path
+    return path / f"sim-report-{sanitise_run_name(run.run_name)}-{run.created_at:%Y%m%d-%H%M%S}.{form}"
