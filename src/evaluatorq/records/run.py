@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, JsonValue
 
 from evaluatorq.model.events import Scored
 from evaluatorq.model.results import SimulationResult
@@ -24,16 +27,30 @@ class RowSummary:
     attempts: int = 1
 
 
-def summary_of(result: SimulationResult) -> RowSummary:
-    """What the header needs of one result."""
-    return RowSummary(
-        result.row or 0, scores_of(result), result.token_usage, dict(result.usage_by_role), result.attempts
-    )
+class _Document(BaseModel):
+    """A result's JSON, read for those numbers alone."""
+
+    row: int | None = None
+    attempts: int = 1
+    token_usage: Usage
+    usage_by_role: dict[str, Usage]
+    metadata: dict[str, JsonValue]
+
+
+def summary_of(document: bytes) -> RowSummary:
+    """What the header needs of one result, given as JSON."""
+    found = _Document.model_validate_json(document)
+    return RowSummary(found.row or 0, scores_in(found.metadata), found.token_usage, found.usage_by_role, found.attempts)
 
 
 def scores_of(result: SimulationResult) -> dict[str, float]:
+    """The numeric scores of a result."""
+    return scores_in(result.metadata)
+
+
+def scores_in(metadata: Mapping[str, JsonValue]) -> dict[str, float]:
     """The numeric scores in ``metadata["evaluator_scores"]``."""
-    raw = result.metadata.get("evaluator_scores")
+    raw = metadata.get("evaluator_scores")
     if not isinstance(raw, dict):
         return {}
     return {
@@ -53,24 +70,41 @@ def as_saved(plan: RunPlan, row: int, result: SimulationResult, scores: Iterable
     return result
 
 
+@dataclass(slots=True)
+class _Sums:
+    """What rows add up to, so that none of them need be kept."""
+
+    total: int = 0
+    attempts: int = 1
+    usage: Usage = NO_USAGE
+    by_role: dict[str, Usage] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    scored: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def add(self, row: RowSummary) -> None:
+        self.total += 1
+        self.attempts = max(self.attempts, row.attempts)
+        self.usage += row.usage
+        for role, usage in row.usage_by_role.items():
+            self.by_role[role] = self.by_role.get(role, NO_USAGE) + usage
+        for name, score in row.scores.items():
+            self.scores[name] += score
+            self.scored[name] += 1
+
+
 def run_header(
     plan: RunPlan, rows: Iterable[RowSummary], *, duration_s: float | None, analysis: Analysis = NO_ANALYSIS
 ) -> SimulationRun:
     """The run without its results. ``rows`` come in row order, so that sums do not depend on who finished first."""
-    summaries = list(rows)
-    by_role: dict[str, Usage] = {}
-    for summary in summaries:
-        for role, usage in summary.usage_by_role.items():
-            by_role[role] = by_role.get(role, NO_USAGE) + usage
-    averages: dict[str, float] = {}
-    counts: dict[str, ScoreCount] = {}
-    for name in plan.evaluator_names:
-        scores = [summary.scores[name] for summary in summaries if name in summary.scores]
-        counts[name] = ScoreCount(scored=len(scores), left_out=len(summaries) - len(scores))
-        if scores:
-            averages[name] = sum(scores) / len(scores)
-    talked = Spending(usage={CONVERSATIONS: sum((summary.usage for summary in summaries), NO_USAGE)})
-    spent = talked + plan.spent + analysis.spent
+    sums = _Sums()
+    for row in rows:
+        sums.add(row)
+    averages = {name: sums.scores[name] / sums.scored[name] for name in plan.evaluator_names if sums.scored[name]}
+    counts = {
+        name: ScoreCount(scored=sums.scored[name], left_out=sums.total - sums.scored[name])
+        for name in plan.evaluator_names
+    }
+    spent = Spending(usage={CONVERSATIONS: sums.usage}) + plan.spent + analysis.spent
     return SimulationRun(
         run_name=plan.run_name,
         created_at=plan.created_at,
@@ -80,7 +114,7 @@ def run_header(
         target_model=plan.target_model,
         max_turns=plan.limits.max_turns,
         evaluator_names=list(plan.evaluator_names),
-        total_results=len(summaries),
+        total_results=sums.total,
         scorer_averages=averages,
         results=[],
         datapoints=list(plan.datapoints),
@@ -91,10 +125,10 @@ def run_header(
         run_id=plan.run_id,
         target_type=plan.target_type,
         score_counts=counts,
-        usage_by_role=by_role,
+        usage_by_role=sums.by_role,
         seed=plan.seed,
         offline=plan.offline,
-        attempts=max((summary.attempts for summary in summaries), default=1),
+        attempts=sums.attempts,
         duration_s=duration_s,
         versions=plan.versions,
         models=plan.models,

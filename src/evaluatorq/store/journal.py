@@ -26,6 +26,8 @@ from evaluatorq.model.events import EVENT, Event
 from evaluatorq.model.runs import JOURNAL_VERSION, RunPlan
 from evaluatorq.store.atomic import PRIVATE_FILE, make_private_dir
 
+PLAN_PIECE = 100
+
 
 @dataclass(frozen=True, slots=True)
 class JournalLine:
@@ -40,6 +42,17 @@ def encode_line(row: int, event: Event) -> bytes:
     """One journal line; values that are defaults are left out."""
     body = event.model_dump_json(exclude_defaults=True).encode()
     return b'{"row":%d,"kind":"%b",%b\n' % (row, event.kind.encode(), body[1:])
+
+
+def _plan_pieces(plan: RunPlan) -> Iterator[bytes]:
+    """The plan's line, a few cases at a time: the datapoints are its last member."""
+    head = plan.model_copy(update={"datapoints": ()}).model_dump_json().encode()
+    assert head.endswith(b'"datapoints":[]}'), "what follows the datapoints would be lost"
+    yield b'{"kind":"plan",' + head[1:-2]
+    for at in range(0, len(plan.datapoints), PLAN_PIECE):
+        points = plan.datapoints[at : at + PLAN_PIECE]
+        yield (b"," if at else b"") + b",".join(point.model_dump_json().encode() for point in points)
+    yield b"]}\n"
 
 
 class Journal:
@@ -62,7 +75,8 @@ class Journal:
         make_private_dir(folder)
         journal = cls(folder, _hold(folder), _new_part(folder), sync=sync)
         try:
-            journal.write_line(b'{"kind":"plan",' + plan.model_dump_json().encode()[1:] + b"\n")
+            for piece in _plan_pieces(plan):
+                journal.write_line(piece)
         except StoreError:
             journal.close()
             shutil.rmtree(folder, ignore_errors=True)

@@ -22,6 +22,7 @@ from evaluatorq.store.manifests import is_alive, read_manifests
 from evaluatorq.store.paths import get_sim_runs_dir, journals_dir, sanitise_run_name
 
 _RESULTS = '\n  "results": []'
+_DATAPOINTS = '\n  "datapoints": []'
 _LEAST_PREFIX = 8
 _STAMP = re.compile(r"_\d{8}-\d{6}(_\d{3})?$")
 
@@ -31,14 +32,25 @@ _STAMP = re.compile(r"_\d{8}-\d{6}(_\d{3})?$")
 
 def run_parts(header: SimulationRun, results: Iterable[bytes]) -> Iterator[bytes]:
     """A run file as pieces: the header with its results put in, each of them JSON indented by two."""
-    text = header.model_dump_json(indent=2)
+    points = header.datapoints
+    text = header.model_copy(update={"datapoints": points and []}).model_dump_json(indent=2)
     before, after = text.split(_RESULTS, 1)
-    yield before.encode() + b'\n  "results": ['
+    yield before.encode() + _RESULTS[:-1].encode()
+    yield from _items(results)
+    if points:
+        between, after = after.split(_DATAPOINTS, 1)
+        yield between.encode() + _DATAPOINTS[:-1].encode()
+        yield from _items(point.model_dump_json(indent=2).encode() for point in points)
+    yield after.encode() + b"\n"
+
+
+def _items(documents: Iterable[bytes]) -> Iterator[bytes]:
+    """The documents as members of a list that was opened at an indent of two, and the list's end."""
     first = True
-    for result in results:
-        yield (b"\n    " if first else b",\n    ") + result.replace(b"\n", b"\n    ")
+    for document in documents:
+        yield (b"\n    " if first else b",\n    ") + document.replace(b"\n", b"\n    ")
         first = False
-    yield (b"]" if first else b"\n  ]") + after.encode() + b"\n"
+    yield b"]" if first else b"\n  ]"
 
 
 def save_run(
