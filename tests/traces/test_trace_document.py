@@ -190,6 +190,21 @@ def test_what_was_seen_stays_seen_and_the_later_verdict_is_the_loser() -> None:
     assert ("criteria_7 did not occur", "the scenario has no such criterion") in [(x.conclusion, x.why) for x in losers]
 
 
+def test_items_that_a_call_puts_forward_are_accepted_or_refused_by_rule() -> None:
+    from trace_samples import Sample, call, shop
+
+    from evaluatorq.testing import a_datapoint, a_scenario, crew_of, verdict
+
+    lists = {"orders": {"tool": "look_up", "argument": "order", "policy": {"cap": 1, "per": "run"}}}
+    lines = [call("look_up", 1, order="A1"), call("look_up", 2, order="a1 "), call("look_up", 3, order="Z9"), "Done."]
+    crew = crew_of(target=lines, environment=shop, judge=[verdict(stop=True)])
+    sample = Sample(a_datapoint(a_scenario(cognition={"lists": lists})), crew)
+    trace = checked(trace_of(sample.plan, 0, sample.events()))
+    fired = [step for step in trace.steps if isinstance(step, RuleStep) and step.rule == "accept_policy"]
+    assert [[fact.value for fact in step.derived] for step in fired] == [["A1"]]
+    assert [fact.about for fact in fired[0].derived] == ["list orders"]
+
+
 def test_a_call_over_a_tools_limit_fires_a_rule() -> None:
     (step,) = rules("tool_limits", "tool_limits")
     assert step.why == "look_up may be called at most 1 times"

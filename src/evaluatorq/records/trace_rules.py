@@ -5,6 +5,7 @@ Everything here is computed again from the two states around an event, so a repl
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from evaluatorq.conversation.machine import Conversation, Phase
 from evaluatorq.model.cases import criterion_id_for
 from evaluatorq.model.events import Ended, Resumed, TurnJudged
 from evaluatorq.model.trace import Decision, Fact, Loser, Provenance, RuleStep, Step, ToolStep
+from evaluatorq.records.accept import Acceptance
 from evaluatorq.records.result import goal_of
 from evaluatorq.records.trace_steps import Place
 
@@ -24,7 +26,8 @@ def rules_of(place: Place, steps: Sequence[Step]) -> list[RuleStep]:
     """The rules that fired on an event, given the steps it was made into."""
     if isinstance(place.event, Resumed):
         return []
-    return [*_tool_limits(place, steps), *_verdicts(place), *_folded(place), *_stopped(place), *_goal(place)]
+    about_tools = [*_tool_limits(place, steps), *_accepted_items(place, steps)]
+    return [*about_tools, *_verdicts(place), *_folded(place), *_stopped(place), *_goal(place)]
 
 
 def _rule(place: Place, rule: str, derived: Sequence[Fact], why: str, **more: object) -> RuleStep:
@@ -47,6 +50,32 @@ def _tool_limits(place: Place, steps: Sequence[Step]) -> Iterator[RuleStep]:
             )
             rows = None if step.row is None else (step.row,)
             yield _rule(place, "tool_limits", [fact], f"{step.tool} may be {condition.what}", rows=rows)
+
+
+def _accepted_items(place: Place, steps: Sequence[Step]) -> Iterator[RuleStep]:
+    """What became of items that a call put forward for a list of facts, by the list's policy."""
+    cognition = place.after.scenario.cognition
+    for name, rule in (cognition.lists if cognition is not None else {}).items():
+        for step in (step for step in steps if isinstance(step, ToolStep)):
+            arguments = step.arguments or {}
+            if step.tool != rule.tool or not step.accepted or rule.argument not in arguments:
+                continue
+            growing = place.calls.lists.setdefault(name, Acceptance(rule.policy))
+            verdicts = growing.propose(arguments[rule.argument], place.turn)
+            provenance = Provenance(source="rule", calls=(step.call_id,))
+            kept = [
+                Fact(about=f"list {name}", value=one.stored, provenance=provenance)
+                for one in verdicts
+                if one.refused is None
+            ]
+            lost = [
+                Loser(rule="accept_policy", conclusion=f"{json.dumps(one.value)} on list {name}", why=one.refused)
+                for one in verdicts
+                if one.refused is not None
+            ]
+            rows = None if step.row is None else (step.row,)
+            why = f"what {step.tool} puts forward goes on list {name} by its policy"
+            yield _rule(place, "accept_policy", kept, why, rows=rows, suppressed=tuple(lost) or None)
 
 
 # ---------------------------------------------------------------- criteria

@@ -39,6 +39,7 @@ from evaluatorq.model.trace import (
     ToolStep,
     UserStep,
 )
+from evaluatorq.records.accept import Acceptance
 from evaluatorq.records.observation import call_outcome
 from evaluatorq.records.states import changes_between
 
@@ -58,11 +59,14 @@ NOT_IN_NOTES = {
 
 @dataclass(slots=True)
 class Calls:
-    """What is known of tool calls while steps are made: which tools may be repeated, and how often each was called."""
+    """What is known of tool calls while steps are made: which tools may be repeated, how often each was called, and
+    the lists that calls have filled.
+    """
 
     tools: Mapping[str, bool] = field(default_factory=dict)
     in_all: Counter[str] = field(default_factory=Counter)
     in_turn: Counter[tuple[int, str]] = field(default_factory=Counter)
+    lists: dict[str, Acceptance] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
