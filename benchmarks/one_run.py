@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import tempfile
 import time
 from bisect import bisect
 from collections.abc import Iterator
 from contextlib import contextmanager
-from os.path import commonprefix
 from pathlib import Path
 
 import anyio
@@ -58,6 +58,10 @@ def listening(bodies: list[tuple[str, bytes]], on: bool) -> Iterator[None]:
         transport.Wire.send = send
 
 
+def shared_bytes(one: bytes, other: bytes) -> int:
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
 def share_sent_before(bodies: list[tuple[str, bytes]]) -> float:
     """The share of all bytes that are the beginning of an earlier request, as a provider's prompt cache counts."""
     known: list[bytes] = []
@@ -65,7 +69,7 @@ def share_sent_before(bodies: list[tuple[str, bytes]]) -> float:
     for _, body in bodies:
         at = bisect(known, body)
         near = [known[place] for place in (at - 1, at) if 0 <= place < len(known)]
-        sent_before += max((len(commonprefix([body, other])) for other in near), default=0)
+        sent_before += max((shared_bytes(body, other) for other in near), default=0)
         total += len(body)
         known.insert(at, body)
     return sent_before / total
@@ -89,8 +93,6 @@ def main() -> None:
 
     gc.collect()
     with tempfile.TemporaryDirectory() as folder, listening(bodies, args.bodies):
-        import os
-
         os.environ["EVALUATORQ_DIR"] = str(Path(folder))
         cpu, wall = time.process_time(), time.perf_counter()
         outcome = anyio.run(run)

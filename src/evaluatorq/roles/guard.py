@@ -75,7 +75,13 @@ class _Wording(NamedTuple):
 _AGENT = (
     _Wording(":", r"\A\W{0,8}(?:(?:support |service |customer service )?(?:agent|assistant|representative))\W{0,2}:"),
     _Wording("how ", r"\bhow (?:can|may|could) i (?:help|assist) you\b"),
-    _Wording(" to ", r"\bi(?:'m| am| would be|'d be) (?:happy|glad|here|more than happy) to (?:help|assist) you\b"),
+    _Wording("what ", r"\bwhat (?:can|may|could) i (?:help|assist|do for) you\b"),
+    _Wording(
+        " to ",
+        r"\bi(?:'m| am|(?:'d| would|'ll| will) be) (?:happy|glad|here|more than happy) to (?:help|assist) (?:you|with)\b",
+    ),
+    _Wording("here to ", r"\bi(?:'m| am) (?:always |just )?here to (?:help|assist|support)\b"),
+    _Wording("i can ", r"\banything (?:else )?i can (?:help|assist) (?:you )?with\b"),
     _Wording(
         "thank",
         r"\b(?:thank you|thanks) for (?:contacting|choosing|shopping with|calling our|calling us|reaching out to us)\b",
@@ -127,6 +133,13 @@ _OUT_OF_ROLE = (
         "the ",
         r"\b(?:according to|based on|following|as per|consistent with) the (?:persona|scenario|system prompt)\b",
     ),
+    _Wording(
+        " a",
+        r"\b(?:i(?:'m| am) (?:just |only )?|as )(?:a|an|your) (?:chat ?bot|virtual assistant)\b(?! (?:user|customer))",
+    ),
+    _Wording("designed to ", r"\bi(?:'ve| have|'m| am|) ?(?:been )?designed to (?:help|assist)\b"),
+    _Wording(" message", r"\bi(?:'ll| will) (?:now )?write (?:your|the|my) (?:first|next) message\b"),
+    _Wording("the ", r"\A\W*the (?:customer|user)(?: (?:wants|says|asks|needs|would like)\b|'s (?:\w+ ){1,2}is\b)"),
     _Wording("instructions", r"\bmy instructions (?:are to|require me to|tell me to)\b"),
     _Wording(
         " to ",

@@ -40,6 +40,7 @@ def verdict_spec(ids: tuple[str, ...]) -> AnswerSpec:
             "type": "array",
             "description": "One entry for each open criterion.",
             "items": {"type": "object", "properties": entry, "required": [*entry], "additionalProperties": False},
+            "minItems": min(1, len(ids)),
             "maxItems": len(ids),
         },
         **{name: {"type": ["number", "null"], "minimum": 0, "maximum": 1} for name in QUALITY_SCORES},
