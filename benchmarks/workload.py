@@ -1,4 +1,4 @@
-"""What every run of ``speed.py`` simulates: one persona, one kind of scenario with three criteria, first lines given."""
+"""What every run of ``speed.py`` simulates: one persona, one kind of scenario with three criteria, first lines set."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ def scenario(number: int) -> Scenario:
 
 
 def first_line(number: int) -> str:
-    return (
-        f"Hi, CASE-{number % 10_000:04} came today and it is a phone case and not the headphones I paid for. What now?"
-    )
+    case = f"CASE-{number % 10_000:04}"
+    return f"Hi, {case} arrived today and it is a phone case and not the headphones I paid for. Can you fix this?"
 
 
 def datapoints(count: int) -> list[SimulationDatapoint]:

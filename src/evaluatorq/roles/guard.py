@@ -78,7 +78,8 @@ _AGENT = (
     _Wording("what ", r"\bwhat (?:can|may|could) i (?:help|assist|do for) you\b"),
     _Wording(
         " to ",
-        r"\bi(?:'m| am|(?:'d| would|'ll| will) be) (?:happy|glad|here|more than happy) to (?:help|assist) (?:you|with)\b",
+        r"\bi(?:'m| am|(?:'d| would|'ll| will) be) (?:happy|glad|here|more than happy) to (?:help|assist) "
+        r"(?:you|with)\b",
     ),
     _Wording("here to ", r"\bi(?:'m| am) (?:always |just )?here to (?:help|assist|support)\b"),
     _Wording("i can ", r"\banything (?:else )?i can (?:help|assist) (?:you )?with\b"),
