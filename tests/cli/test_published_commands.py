@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 PUBLISHED = Path(__file__).parents[1] / "data" / "published_runs"
+CASES = str(PUBLISHED / "datapoints_raw.jsonl")
 
 
 @pytest.mark.parametrize("name", ["two_turns_20261130-151616.json", "results.jsonl"])
@@ -87,3 +88,31 @@ def test_an_option_that_changes_nothing_is_told_in_one_line(cli):
     assert (done.code, done.err) == (
         0, "Warning: upload_results has no effect: nothing is uploaded; the run store and results hold everything\n",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], ["no input", "--input", "--personas", "--from-run"]),
+        (["-i", "missing.jsonl"], ["no target", "--target", "--openai-model", "--vercel-url"]),
+        (["-i", "missing.jsonl", "--target", "demo"], ["missing.jsonl", "no such file"]),
+        (["-i", "empty.jsonl", "--target", "demo"], ["empty.jsonl", "the file is empty"]),
+        (["-i", "x", "--from-run", "latest", "--target", "demo"], ["more than one input", "input", "previous_run"]),
+        (["-i", "x", "--target", "demo", "--openai-model", "m"], ["two targets", "target and openai_model"]),
+        (["-i", CASES, "--target", "agent:key"], ["agent:", "Orq"]),
+        (["-i", "x", "--target", "demo", "--llm-parallelism", "0"], ["llm_parallelism", "at least 1, or -1"]),
+        (
+            ["-i", "x", "--target", "demo", "--config", '{"llm_config": {"modl": 1}}'],
+            ["llm_config.modl", "not permitted"],
+        ),
+        (["-i", "x", "--target", "demo", "--config", '{"dataset_id": "d"}'], ["dataset_id", "give input"]),
+        (["--from-run", "never", "--target", "demo"], ["no saved run answers to 'never'", "there are none"]),
+        (["-i", CASES, "--target", "demo", "--evaluator", "nope"], ["'nope'", "criteria_met"]),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_what_would_be_right(inside, folder: Path, words: list[str], said: list[str]):
+    (folder / "empty.jsonl").write_text("", encoding="utf-8")
+    done = inside("sim", "simulate", *words, *(() if "--config" in words else ("-q",)))
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith("Error: ")
+    assert [word for word in said if word not in done.err] == []

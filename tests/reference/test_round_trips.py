@@ -159,6 +159,7 @@ def made(model: type[BaseModel], value: object) -> BaseModel:
         reject()
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # what is drawn may be long; it is shown on failure
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
 def test_writing_and_reading_is_identity(model: type[BaseModel]):
     @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), database=None)

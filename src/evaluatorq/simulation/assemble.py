@@ -188,8 +188,9 @@ async def _closing_target(assembly: Assembly) -> AsyncIterator[Assembly]:
 
 
 def _assembly(config: SimulationConfig, models: Models) -> Assembly:
-    roles = _roles(config, models)
+    evaluators = resolve_evaluators(_evaluator_names(config), config.scoring)
     facts, factory = _target(config, models)
+    roles = _roles(config, models)
     calls = config.llm_config or LLMCallConfig()
     metered = set() if config.offline else {"user_simulator", "judge"}
     if facts.kind == "openai_model" or facts.metered:
@@ -202,7 +203,7 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         source=source_of(config.observation_source),
         detector=roles.detector,
         max_observed_events=config.max_observed_events,
-        evaluators=resolve_evaluators(_evaluator_names(config), config.scoring),
+        evaluators=evaluators,
         analyst=RunAnalyst(config, models) if config.analysed else None,
         retry=RetryPolicy(attempts=calls.retry_count + 1),
         target_retry=RetryPolicy(attempts=config.max_target_retries + 1),

@@ -89,10 +89,13 @@ class ConversationHooks:
             except Exception as error:
                 self._refused[thread_id] = error
                 raise
+        told = self._told_turns[thread_id]
         complete = conversation.turn_count - (conversation.phase is Phase.JUDGE)
+        if complete <= told:
+            return
+        self._told_turns[thread_id] = complete
         for turn in conversation.turns:
-            if self._told_turns[thread_id] < turn.number <= complete:
-                self._told_turns[thread_id] = turn.number
+            if told < turn.number <= complete:
                 metrics = turn_metrics(turn, conversation)
                 await _failure_of(self.tell("on_turn_complete", conversation.datapoint.id, metrics))
 
