@@ -59,7 +59,7 @@ def test_a_description_that_cannot_be_read_is_refused_in_one_sentence(
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "broken.yaml").write_text("url: [")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="^target:? ") as refused:
+    with pytest.raises(ConfigError, match=r"^target:? ") as refused:
         config(target)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -63,7 +63,9 @@ def _models(trace: Trace) -> list[tuple[str, str]]:
     found = {(role, model) for role, model in (trace.run.models or {}).items()}
     target = trace.run.target.model or trace.run.target.name
     named = {("target", str(step.model)) for step in trace.steps if step.kind == "target" and step.model}
-    return sorted(found | (named or {("target", target)} if target or named else set()))
+    if not named and target:
+        named = {("target", target)}
+    return sorted(found | named)
 
 
 def _amounts(row: Row) -> list[tuple[bool, int]]:

@@ -37,7 +37,7 @@ from evaluatorq.model.events import (
 )
 from evaluatorq.model.messages import ToolCall
 from evaluatorq.model.trace import Trace
-from evaluatorq.ports import Attentive, Environment, Seat
+from evaluatorq.ports import Attentive, Environment, Seat, ToolsReply, ToolSpec
 from evaluatorq.records.drift import Drift, DriftKind, Mode, differences, step_drifts
 from evaluatorq.records.result import result_of
 from evaluatorq.records.trace import Walk
@@ -285,9 +285,9 @@ class _Shown:
     """A world that can only be looked at."""
 
     state: JsonValue
-    tools: tuple[()] = ()
+    tools: tuple[ToolSpec, ...] = ()
 
-    async def run(self, calls: Sequence[ToolCall]) -> object:
+    async def run(self, calls: Sequence[ToolCall]) -> ToolsReply:
         raise ReplayError(f"a replay runs no tools here, not even {calls[0].function.name}")
 
     def snapshot(self) -> JsonValue:
