@@ -37,7 +37,7 @@ from evaluatorq.model.events import (
 )
 from evaluatorq.model.messages import ToolCall
 from evaluatorq.model.trace import Trace
-from evaluatorq.ports import Attentive, Environment, Seat, ToolsReply, ToolSpec
+from evaluatorq.ports import Attentive, Environment, Seat, ToolSpec, ToolsReply
 from evaluatorq.records.drift import Drift, DriftKind, Mode, differences, step_drifts
 from evaluatorq.records.result import result_of
 from evaluatorq.records.trace import Walk
