@@ -214,6 +214,7 @@ class Scenario(Record):
     and mocks its tools, ``events`` are what others do to it meanwhile. ``expect`` is held against the observations,
     ``claims`` against what the agent says that it did. ``truth`` is for the scorers alone; ``hidden`` are JSON pointers
     to what of it must not come out (all of it unless given). ``cognition`` says how to read what the agent believed.
+    ``redact`` names whose texts are never written: ``user``, ``agent``, ``tools``, ``tool:NAME``.
     """
 
     name: str
@@ -239,6 +240,7 @@ class Scenario(Record):
     truth: JsonValue = None
     hidden: list[str] | None = None
     cognition: Cognition | None = None
+    redact: list[str] | None = None
 
     @property
     def criterion_list(self) -> tuple[Criterion, ...]:

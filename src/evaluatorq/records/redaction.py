@@ -18,10 +18,11 @@ from typing import TypeVar
 from pydantic import BaseModel, JsonValue
 
 from evaluatorq.errors import ConfigError
-from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.cases import Scenario, SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
+from evaluatorq.records.withholding import SCOPE, WITHHELD, Withholding
 
 HIDDEN = "[hidden]"
 M = TypeVar("M", bound=BaseModel)
@@ -141,12 +142,17 @@ BUILT_IN: dict[str, Rule] = {
 _OWN = re.compile(r"([A-Za-z][\w-]{0,31})=(.+)", re.DOTALL)
 
 
+def scopes_in(specs: Sequence[str]) -> frozenset[str]:
+    """Those of the rules that keep back whole texts: ``user``, ``agent``, ``tools``, ``tool:NAME``."""
+    return frozenset(spec for spec in specs if SCOPE.fullmatch(spec))
+
+
 def parse_rules(specs: Sequence[str]) -> tuple[Rule, ...]:
     """Rules by name, or one's own as ``name=regular expression``. ``ConfigError`` for anything else.
 
     One's own go first; the others have an order in which the exact go before the vague.
     """
-    rules = [_parse(spec) for spec in specs]
+    rules = [_parse(spec) for spec in specs if not SCOPE.fullmatch(spec)]
     return (*(rule for rule in rules if rule.name not in BUILT_IN), *(r for r in BUILT_IN.values() if r in rules))
 
 
@@ -156,7 +162,8 @@ def _parse(spec: str) -> Rule:
     own = _OWN.fullmatch(spec)
     if own is None:
         raise ConfigError(
-            f"redact: {spec!r} is no rule; there is {', '.join(BUILT_IN)}, or write your own as name=regular-expression"
+            f"redact: {spec!r} is no rule; there is {', '.join(BUILT_IN)}, user, agent, tools, tool:NAME, or write "
+            "your own as name=regular-expression"
         )
     if own[1] in BUILT_IN:
         raise ConfigError(f"redact: there is a rule called {own[1]} already; give your own another name")
@@ -172,7 +179,7 @@ def _parse(spec: str) -> Rule:
 # ---------------------------------------------------------------- the redactor
 
 _PSEUDONYM = re.compile(r"(\[[A-Za-z][\w-]{0,31}:[0-9a-f]{8}\])")
-PLACEHOLDER = re.compile(rf"{_PSEUDONYM.pattern}|{re.escape(HIDDEN)}")
+PLACEHOLDER = re.compile(rf"{_PSEUDONYM.pattern}|{WITHHELD.pattern}|{re.escape(HIDDEN)}")
 """What stands in a text in place of something that was taken out."""
 _EVENT_FACTS = {
     "kind", "at", "digest", "usage", "model", "response_id", "trace_id", "span_id", "component", "code", "source",
@@ -203,12 +210,21 @@ def names_a_secret(name: str) -> bool:
 class Redactor:
     """Takes credentials and what ``rules`` find out of texts and records.
 
-    ``key`` makes the pseudonyms; ``secrets`` are values known to be credentials, whatever they look like.
+    ``key`` makes the pseudonyms; ``secrets`` are values known to be credentials, whatever they look like. ``scopes``
+    name whose texts are kept back as a whole, beside those that a scenario names.
     """
 
-    def __init__(self, rules: Sequence[Rule] = (), *, key: bytes = b"", secrets: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule] = (),
+        *,
+        key: bytes = b"",
+        secrets: Collection[str] = (),
+        scopes: Collection[str] = (),
+    ) -> None:
         self._rules = tuple(rules)
         self._key = key
+        self._scopes = frozenset(scopes)
         longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
         needles = {json.dumps(secret)[1:-1] for secret in longest_first} | set(longest_first)
@@ -271,6 +287,10 @@ class Redactor:
             clean = self.value(inner)
             return text if clean == inner else json.dumps(clean, ensure_ascii=False)
         return self.text(text)
+
+    def withholding(self, scenario: Scenario) -> Withholding:
+        """What of a conversation in this scenario is kept back as a whole."""
+        return Withholding(self._scopes | set(scenario.redact or ()), self._key)
 
     # ---------------------------------------------------------------- records
 

@@ -39,13 +39,14 @@ class Scribe:
         """Writes one event of conversation ``row``, which is in ``state`` before it. Returns what was written."""
         self._brake.book(event)
         copy = self._copies.get(row)
-        if copy is None and row not in self._changed_cases:
+        kept = self._redactor.withholding(state.scenario).event(event)
+        if copy is None and row not in self._changed_cases and kept is event:
             line = encode_line(row, event)
             clean = self._redactor.event(event) if self._redactor.may_change(line) else event
             if clean is event:
                 return self._put(row, event, line)
         else:
-            clean = self._redactor.event(event)
+            clean = self._redactor.event(kept)
         if isinstance(event, Scored):
             return self._put(row, clean)
         if copy is None:
@@ -58,9 +59,10 @@ class Scribe:
 
     def record(self, row: int, result: SimulationResult, at: datetime) -> SimulationResult:
         """A conversation's record as it may be kept; it is written where the journal alone does not tell it."""
-        if self._copies.pop(row, None) is None:
+        copy = self._copies.pop(row, None)
+        if copy is None:
             return result
-        clean = self._redactor.result(result)
+        clean = self._redactor.result(self._redactor.withholding(copy.scenario).result(result))
         self._put(row, Noted(at=at, what=RECORDED, data=clean.model_dump(mode="json")))
         return clean
 

@@ -226,7 +226,7 @@ class SimulationConfig(Strict):
     redact: Annotated[Names, Flag("Output", metavar="RULE")] = Field(
         None,
         description="Take personal data out of everything that is written: email, iban, card, phone, ip, or your own "
-        "rules as name=regular-expression.",
+        "rules as name=regular-expression. Or keep back whole texts: of user, agent, tools, tool:NAME.",
     )
     otel: Annotated[bool, Flag("Output")] = Field(
         False, description="Send spans to the process's OpenTelemetry provider, or to OTEL_EXPORTER_OTLP_ENDPOINT."

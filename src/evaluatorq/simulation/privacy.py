@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from evaluatorq.records.redaction import Redactor, parse_rules
+from evaluatorq.model.cases import Scenario
+from evaluatorq.records.redaction import Redactor, parse_rules, scopes_in
 from evaluatorq.store.keys import redaction_key
 
 _NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _LEAST = 8
 
 
-def redactor_for(rules: Collection[str], secrets: Collection[str] = ()) -> Redactor:
-    """The redactor of one run. ``rules`` are names or ``name=pattern``; ``secrets`` are hidden wherever they stand."""
-    parsed = parse_rules(tuple(rules))
+def redactor_for(rules: Collection[str], secrets: Collection[str] = (), cases: Iterable[Scenario] = ()) -> Redactor:
+    """The redactor of one run. ``rules`` are names or ``name=pattern``; ``secrets`` are hidden wherever they stand;
+    ``cases`` may name rules of their own.
+    """
+    parsed, scopes = parse_rules(tuple(rules)), scopes_in(tuple(rules))
+    keyed = parsed or scopes or any(scenario.redact for scenario in cases)
     known = {value for value in secrets if len(value) >= _LEAST} | set(secrets_in(os.environ))
-    return Redactor(parsed, key=redaction_key() if parsed else b"", secrets=known)
+    return Redactor(parsed, key=redaction_key() if keyed else b"", secrets=known, scopes=scopes)
 
 
 def secrets_in(environment: Mapping[str, str]) -> list[str]:

@@ -25,6 +25,7 @@ from evaluatorq.model.cases import (
     StartingEmotion,
 )
 from evaluatorq.model.worlds import MockAnswer, MockFault, OutsideCall, OutsideEvent, ToolRules
+from evaluatorq.records.withholding import SCOPE
 from evaluatorq.store.model_rules import model_rule
 from evaluatorq.store.rules import (
     Fields,
@@ -141,6 +142,11 @@ def _script_line(value: JsonValue) -> Iterable[Problem]:
     return () if value is None else text(value)
 
 
+def _scope(value: JsonValue) -> Iterable[Problem]:
+    if not isinstance(value, str) or not SCOPE.fullmatch(value):
+        yield Problem(f"is {shown(value)}; name user, agent, tools or tool:NAME")
+
+
 PERSONA_REQUIRED: Fields = {
     "name": text,
     "patience": trait,
@@ -175,6 +181,7 @@ SCENARIO_OPTIONAL: Fields = {
     "truth": anything,
     "hidden": list_of(pointer, "JSON pointers into the truth"),
     "cognition": model_rule(TypeAdapter(cognition.Cognition), "what the agent believed", *_BELIEVED),
+    "redact": list_of(_scope, "those whose texts are not written"),
 }
 
 DATAPOINT_FIELDS: Fields = {"id": text, "user_system_prompt": any_text, "first_message": any_text, "sample": count}
