@@ -115,6 +115,16 @@ async def test_an_async_callback_is_awaited_before_the_first_conversation():
     )  # fmt: skip
 
 
+async def test_what_must_not_be_written_is_taken_out_of_a_run_on_made_cases_too():
+    await generate_and_simulate(
+        agent_description=ABOUT, num_personas=1, num_scenarios=1, target=lambda _messages: "Write to kim@example.com!",
+        generation_client=author(), save=True, max_turns=1, redact=["email"],
+    )  # fmt: skip
+    written = [path.read_text(encoding="utf-8") for path in get_sim_runs_dir().rglob("*.json*") if path.is_file()]
+    assert written
+    assert not any("kim@example.com" in text for text in written)
+
+
 class Listener(DefaultHooks):
     def __init__(self, *, confirms: bool = True) -> None:
         self.heard: list[tuple[str, object]] = []

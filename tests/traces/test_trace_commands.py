@@ -45,6 +45,14 @@ def test_a_run_is_exported_found_again_and_replayed(sh: Shell, tmp_path: Path) -
     assert sh("sim", "traces", "replay", "latest", "--live-tools")[2] == "Replayed 8 conversations: no drift.\n"
 
 
+def test_a_conversation_without_an_ending_is_exported_only_when_asked_for(sh: Shell, tmp_path: Path) -> None:
+    half = tmp_path / "half.jsonl"
+    open_trace_store(half).append(made("refund", 5))
+    out = tmp_path / "t.jsonl"
+    assert sh("sim", "traces", "export", half, "-o", out)[2].endswith(", 1 without an ending were left out\n")
+    assert sh("sim", "traces", "export", half, "-o", out, "--unfinished")[2] == f"Wrote 1 trace to {out}\n"
+
+
 def test_the_same_query_gives_the_same_from_a_file_and_a_database(sh: Shell, traces: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/t.db"
     assert sh("sim", "traces", "export", traces, "-o", url)[0] == 0

@@ -100,7 +100,7 @@ async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = ()
     async with assembled(config) as assembly, served(assembly.crew, config) as crew:
         plan = plan_of(config, cases, assembly, now=SystemClock().now())
         await try_worlds(plan, crew)
-        options = replace(run_options(config, plan, keep=keep), redactor=_redactor(config, crew, plan))
+        options = replace(run_options(config, plan, keep=keep), redactor=redactor_of(config, crew, plan))
         outcome = await run_plan(plan, crew, options, with_telemetry(config, sinks))
     write_results(outcome, config.results)
     write_reports(outcome, config.report_md, config.report_html)
@@ -131,7 +131,7 @@ async def resume_simulation(
             run_options(config, plan, keep=keep),
             retry_faults=retry_faults,
             replaces=saved_as(plan.run_id),
-            redactor=_redactor(config, crew, plan),
+            redactor=redactor_of(config, crew, plan),
             cases=_given_cases(plan, overrides or {}),
         )
         outcome = await resume_plan(folder, crew, options, with_telemetry(config, sinks))
@@ -140,7 +140,8 @@ async def resume_simulation(
     return outcome
 
 
-def _redactor(config: SimulationConfig, crew: Crew, plan: RunPlan) -> Redactor:
+def redactor_of(config: SimulationConfig, crew: Crew, plan: RunPlan) -> Redactor:
+    """What keeps out of the run's files what its options, its cases and its agent's credentials say."""
     held: object = getattr(crew.target, "secrets", ())
     scenarios = (datapoint.scenario for datapoint in plan.datapoints)
     return redactor_for(redaction_rules(config), held if isinstance(held, tuple) else (), scenarios)

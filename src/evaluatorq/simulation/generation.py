@@ -11,7 +11,7 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import anyio
@@ -39,7 +39,14 @@ from evaluatorq.run.crew import try_worlds
 from evaluatorq.run.engine import run_plan
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.run.shelf import shelve
-from evaluatorq.simulation.api import SimulationResults, check_outcome, concluded, run_options, write_results
+from evaluatorq.simulation.api import (
+    SimulationResults,
+    check_outcome,
+    concluded,
+    redactor_of,
+    run_options,
+    write_results,
+)
 from evaluatorq.simulation.assemble import Cases, assembled, plan_of
 from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
@@ -140,7 +147,8 @@ async def run_made(
             if prepared is not None:
                 await prepared(plan)
             await try_worlds(plan, crew)
-        outcome = await run_plan(plan, crew, run_options(config, plan, keep=keep), with_telemetry(config, sinks))
+        options = replace(run_options(config, plan, keep=keep), redactor=redactor_of(config, crew, plan))
+        outcome = await run_plan(plan, crew, options, with_telemetry(config, sinks))
     write_results(outcome, config.results)
     write_reports(outcome, config.report_md, config.report_html)
     return outcome
