@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import aiohttp
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
-from workload import AGENT_TEXT, PERSONA, first_line, scenario
+from workload import PERSONA, agent_line, first_line, scenario
 
 from evaluatorq.llm.handles import room_for
 from evaluatorq.ports import AnswerSpec
@@ -63,7 +63,7 @@ class Conversation:
             self.user.append(line("assistant", said))
             self.target.append(line("user", said))
             self.judge.append(line("user", f"<user_said>{said}</user_said>"))
-            said = f"ANSWER-{turn + 1}: {AGENT_TEXT}" if here else await self.agent_line()
+            said = agent_line(first_line(self.number), turn + 1) if here else await self.agent_line()
             self.user.append(line("user", said))
             self.target.append(line("assistant", said))
             self.judge.append(line("user", f"<agent_said>{said}</agent_said>"))

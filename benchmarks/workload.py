@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from evaluatorq.model.cases import Criterion, Persona, Scenario, SimulationDatapoint
 from evaluatorq.model.messages import Message
 
-SAID = "I have looked at the order and can see that the item which was shipped does not match the one on the invoice, "
-AGENT_TEXT = SAID * 5
+AGENT_TEXT = "I have looked at the order and see that what was sent does not match what is on the invoice " * 5
+CASE = re.compile(r"CASE-\d{4}")
 PERSONA = Persona(
     name="Pat",
     patience=0.5,
@@ -42,7 +44,10 @@ def datapoints(count: int) -> list[SimulationDatapoint]:
     ]
 
 
+def agent_line(first: str, turn: int) -> str:
+    """What the agent in this process says: the judge of the mock quotes it."""
+    return f"ANSWER-{turn} for {CASE.findall(first)[0]}. {AGENT_TEXT}"
+
+
 async def agent(messages: list[Message]) -> str:
-    """The agent in this process, which costs nothing."""
-    turn = sum(message.role == "user" for message in messages)
-    return f"ANSWER-{turn}: {AGENT_TEXT}"
+    return agent_line(messages[0].text, sum(message.role == "user" for message in messages))

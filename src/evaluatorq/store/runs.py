@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from difflib import get_close_matches
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic_core import from_json
 
 from evaluatorq.errors import ReplayError, RunNotFound, SchemaError
 from evaluatorq.model.cases import SimulationDatapoint
@@ -23,6 +25,7 @@ from evaluatorq.store.paths import get_sim_runs_dir, journals_dir, sanitise_run_
 
 _RESULTS = '\n  "results": []'
 _DATAPOINTS = '\n  "datapoints": []'
+_LISTS = re.compile(rb'^  "(?:results|datapoints)": \[(?=\r?\n)', re.MULTILINE)
 _LEAST_PREFIX = 8
 _STAMP = re.compile(r"_\d{8}-\d{6}(_\d{3})?$")
 
@@ -256,16 +259,16 @@ def head_of(path: Path) -> JsonValue:
 
     ``ValueError`` for what is no JSON.
     """
-    kept: list[str] = []
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.rstrip("\n") in ('  "results": [', '  "datapoints": ['):
-                kept.append(line.rstrip("\n") + "]")
-                end = next((later for later in file if later.startswith("  ]")), "")
-                kept[-1] += end[3:]
-            else:
-                kept.append(line)
-    value: JsonValue = json.loads("".join(kept))
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as text:
+        kept: list[bytes] = []
+        at = 0
+        while (begun := _LISTS.search(text, at)) is not None:
+            kept.append(text[at : begun.end()])
+            ended = text.find(b"\n  ]", begun.end())
+            if ended < 0:
+                raise ValueError("a list that does not end")
+            at = ended + 3
+        value: JsonValue = from_json(b"".join([*kept, text[at:]]))
     return value
 
 
