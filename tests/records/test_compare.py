@@ -6,13 +6,13 @@ import json
 import random
 
 import pytest
-from made_runs import CRITERIA, datapoints, facts, run_of, talk
 
 from evaluatorq.model.cases import Criterion
 from evaluatorq.model.results import TerminatedBy
 from evaluatorq.records.compare import Comparison, compare_facts
 from evaluatorq.records.statistics import sign_test
 from evaluatorq.testing import a_datapoint, a_persona, a_scenario
+from made_runs import CRITERIA, datapoints, facts, run_of, talk
 
 GOOD, RUDE, LEAKS = (True, True), (False, True), (True, False)
 

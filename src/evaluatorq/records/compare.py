@@ -157,7 +157,7 @@ class _Table:
     def __init__(self, pairs: Iterable[Pair]) -> None:
         self.columns: dict[_Key, Column] = {}
         self._pairs: dict[CaseKey, list[Pair]] = {}
-        self._column("conversations", "everything holds that both runs decided")
+        self._column("conversations", "all that both decided")
         self._column("goal", "goal achieved")
         for pair in pairs:
             if not pair.errored:
@@ -166,7 +166,7 @@ class _Table:
 
     def _add(self, pair: Pair) -> None:
         a, b, case = pair.a, pair.b, pair.a.case.key
-        self._column("conversations", "everything holds that both runs decided").add(case, *_held(pair))
+        self._column("conversations", "all that both decided").add(case, *_held(pair))
         self._column("goal", "goal achieved").add(case, a.goal, b.goal)
         for name in a.scores.keys() | b.scores.keys():
             values = (talk.scores.get(name) for talk in (a, b))

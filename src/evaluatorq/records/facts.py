@@ -152,6 +152,11 @@ def run_facts(
     return RunFacts(header, conversations, reader.unread())
 
 
+def conversation_facts(result: SimulationResult) -> ConversationFacts:
+    """The facts of one result on its own."""
+    return _Reader((), behaviour).read(0, result)
+
+
 def case_of(datapoint: SimulationDatapoint) -> Case:
     """A datapoint by what identifies it."""
     return Case(datapoint.id, datapoint.persona.name, datapoint.scenario.name, case_parts(datapoint))
@@ -261,7 +266,8 @@ def _expected(result: SimulationResult) -> Iterator[Quoted]:
         return
     first = "; ".join(failure.text for failure in report.failures)[:LONGEST_QUOTE]
     rule = "the facts are as the scenario expects"
-    yield Quoted(EXPECTATIONS, rule, "expected", report.met, evidence=first, by_check=True)
+    evidence = first or ("they are" if report.met else "")
+    yield Quoted(EXPECTATIONS, rule, "expected", report.met, evidence=evidence, by_check=True)
 
 
 def transcript_digest(messages: Iterable[Message]) -> str:

@@ -58,11 +58,11 @@ def _basis(found: Comparison) -> Iterable[str]:
 
 
 def _table(found: Comparison) -> list[list[str | Text]]:
-    rows: list[list[str | Text]] = [["", "", "A", "B", "B - A (95 %)", ""]]
+    rows: list[list[str | Text]] = [["", "", "A", "B", "B - A (95 %)"]]
     for measure in found.measures:
         if measure.kind != "criterion":
             word = styled(f"{MARKS[measure.word]} {measure.word}", STYLES.get(measure.word, ""))
-            rows.append([word, one_line(measure.label), *_numbers(measure), _tested(measure)])
+            rows.append([word, f"{one_line(measure.label)}\n{_tested(measure)}", *_numbers(measure)])
     return rows
 
 
@@ -76,7 +76,7 @@ def _numbers(measure: Measure) -> tuple[str, str, str]:
         text = [percent(value) for value in (measure.a, measure.b)]
         points = (None if v is None else v * 100 for v in (measure.difference, measure.low, measure.high))
         change, low, high = (_signed(value, "{:+.0f}") for value in points)
-    return text[0], text[1], f"{change} ({low} to {high})" if low and high else change
+    return text[0], text[1], f"{change}\n({low} to {high})" if low and high else change
 
 
 def _signed(value: float | None, form: str) -> str:

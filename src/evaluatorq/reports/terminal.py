@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Self
 
+from evaluatorq.model.results import Origin
 from evaluatorq.model.runs import RunPlan, SimulationRun
 from evaluatorq.model.spending import CONVERSATIONS
 from evaluatorq.model.usage import Usage
@@ -70,13 +71,23 @@ class About:
         about = cls(
             run.run_name, run.run_id, run.target, bool(run.offline), run.seed, run.duration_s, run.total_results
         )
-        return about.analysed(run)
+        notes = (_made_from(run.origin),) if run.origin else ()
+        return replace(about, notes=notes).analysed(run)
 
     def analysed(self, run: SimulationRun) -> Self:
         """The same with what was made of the run as a whole, and what that and making its cases cost."""
         spent = {category: usage for category, usage in run.usage_by_category.items() if category != CONVERSATIONS}
         suggestions = sum(len(item.suggestions) for item in run.recommendations or ())
         return replace(self, spent=spent, words=run.executive_summary, suggestions=suggestions)
+
+
+def _made_from(origin: Origin) -> str:
+    kinds = {
+        "fork": f"the conversations of run {origin.run}, had anew from the agent's answer in turn {origin.turn} on",
+        "rejudge": f"the conversations of run {origin.run}, judged again",
+        "rescore": f"the conversations of run {origin.run}, scored again",
+    }
+    return kinds[origin.kind]
 
 
 @dataclass(slots=True)

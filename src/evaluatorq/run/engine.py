@@ -6,7 +6,7 @@ the run early (Ctrl-C, a kill, a full disk, the run's own time limit) leaves a j
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -49,6 +49,9 @@ from evaluatorq.store.journal import Journal, JournalReader
 from evaluatorq.store.paths import get_sim_runs_dir, journals_dir
 from evaluatorq.store.runs import save_run
 
+Conduct = Callable[[Conversation, Participants, Crew, Setting], Driver]
+"""Makes the driver of one conversation."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -77,17 +80,27 @@ class RunOptions:
 
 
 async def run_plan(
-    plan: RunPlan, crew: Crew, options: RunOptions, sinks: Sequence[Sink] = (), clock: Clock | None = None
+    plan: RunPlan,
+    crew: Crew,
+    options: RunOptions,
+    sinks: Sequence[Sink] = (),
+    clock: Clock | None = None,
+    conduct: Conduct = Driver,
 ) -> RunOutcome:
     """Runs every conversation of a new plan. Raises ``StoreError`` when its files cannot be written."""
-    engine = Engine(plan, crew, options, sinks, clock or SystemClock())
-    await _brief(sinks, engine.scribe.plan)
+    engine = Engine(plan, crew, options, sinks, clock or SystemClock(), conduct)
+    await brief(sinks, engine.scribe.plan)
     journal = Journal.create(engine.folder, engine.scribe.plan, sync=options.sync) if options.journal else None
     return await engine.execute(journal, Recovery())
 
 
 async def resume_plan(
-    folder: Path, crew: Crew, options: RunOptions, sinks: Sequence[Sink] = (), clock: Clock | None = None
+    folder: Path,
+    crew: Crew,
+    options: RunOptions,
+    sinks: Sequence[Sink] = (),
+    clock: Clock | None = None,
+    conduct: Conduct = Driver,
 ) -> RunOutcome:
     """Goes on with the run whose journal is in ``folder``: finished conversations are kept, only the rest is asked.
 
@@ -95,12 +108,12 @@ async def resume_plan(
     """
     reader = JournalReader(folder)
     plan = reader.plan
-    engine = Engine(_with_cases(plan, options), crew, options, sinks, clock or SystemClock())
+    engine = Engine(_with_cases(plan, options), crew, options, sinks, clock or SystemClock(), conduct)
     if engine.scribe.plan.datapoints != plan.datapoints:
         raise ConfigError(f"these are not the cases of run {plan.run_id}, or the key of its pseudonyms is another")
     journal = Journal.reopen(folder, sync=options.sync)
     try:
-        await _brief(sinks, plan)
+        await brief(sinks, plan)
         recovery = recover(reader, plan, engine.is_complete, engine.restore)
     except BaseException:
         journal.close()
@@ -119,7 +132,8 @@ def _with_cases(plan: RunPlan, options: RunOptions) -> RunPlan:
     return plan
 
 
-async def _brief(sinks: Sequence[Sink], plan: RunPlan) -> None:
+async def brief(sinks: Sequence[Sink], plan: RunPlan) -> None:
+    """Shows watchers the plan before anything is asked; what one of them raises calls the run off."""
     for sink in sinks:
         if isinstance(sink, Briefed):
             sink.begun(plan)
@@ -144,8 +158,17 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 class Engine:
     """One run of one plan in this process."""
 
-    def __init__(self, plan: RunPlan, crew: Crew, options: RunOptions, sinks: Sequence[Sink], clock: Clock) -> None:
+    def __init__(
+        self,
+        plan: RunPlan,
+        crew: Crew,
+        options: RunOptions,
+        sinks: Sequence[Sink],
+        clock: Clock,
+        conduct: Conduct = Driver,
+    ) -> None:
         self.plan = plan
+        self._conduct = conduct
         self.crew = crew
         self.options = options
         self.clock = clock
@@ -287,7 +310,7 @@ class Engine:
             self._brake,
             partial(self._attend, row) if self._attendants else None,
         )
-        driver = Driver(state, participants, self.crew, setting)
+        driver = self._conduct(state, participants, self.crew, setting)
         try:
             self.scribe.write(row, event, state)
             driver.state = apply(state, event)

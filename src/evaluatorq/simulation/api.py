@@ -19,12 +19,14 @@ from evaluatorq.records.redaction import Redactor
 from evaluatorq.roles.secrecy import check_secrets
 from evaluatorq.run.clock import SystemClock
 from evaluatorq.run.crew import Crew, try_worlds
+from evaluatorq.run.driver import Driver
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.assemble import assembled, cases_of, plan_of, redaction_rules
 from evaluatorq.simulation.config import INPUTS, TARGETS, SimulationConfig, SimulationOptions
 from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
+from evaluatorq.simulation.made_from import recording_of
 from evaluatorq.simulation.orders import OrderOptions
 from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.simulation.recording import must_be_given_again
@@ -125,8 +127,11 @@ async def resume_simulation(
     plan = JournalReader(folder).plan
     config = resumed_config(plan, overrides or {})
     check_reports(config.report_html)
-    async with assembled(config) as assembly, served(assembly.crew, config) as crew:
-        await try_worlds(plan, crew)
+    async with assembled(config) as assembly, served(assembly.crew, config) as given:
+        recording = recording_of(plan)
+        crew, conduct = (given, Driver) if recording is None else (recording.crew(given), recording.conduct)
+        if recording is None:
+            await try_worlds(plan, crew)
         options = replace(
             run_options(config, plan, keep=keep),
             retry_faults=retry_faults,
@@ -134,7 +139,8 @@ async def resume_simulation(
             redactor=redactor_of(config, crew, plan),
             cases=_given_cases(plan, overrides or {}),
         )
-        outcome = await resume_plan(folder, crew, options, with_telemetry(config, sinks))
+        watchers = with_telemetry(config, sinks)
+        outcome = await resume_plan(folder, crew, options, watchers, conduct=conduct)
     write_results(outcome, config.results)
     write_reports(outcome, config.report_md, config.report_html)
     return outcome

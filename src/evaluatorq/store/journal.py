@@ -152,7 +152,7 @@ def is_held(folder: Path) -> bool:
 
 
 def _new_part(folder: Path) -> int:
-    number = len(_parts(folder)) + 1
+    number = len(parts_of(folder)) + 1
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
     try:
         return os.open(folder / f"{number:04d}.jsonl", flags, PRIVATE_FILE)
@@ -160,7 +160,8 @@ def _new_part(folder: Path) -> int:
         raise StoreError(f"cannot write the journal in {folder}: {error.strerror}") from error
 
 
-def _parts(folder: Path) -> list[Path]:
+def parts_of(folder: Path) -> list[Path]:
+    """The files of a journal, in the order in which they were begun."""
     return sorted(folder.glob("[0-9]*.jsonl"))
 
 
@@ -177,7 +178,7 @@ class JournalReader:
     @property
     def plan(self) -> RunPlan:
         """What was asked for. ``ReplayError`` when there is none, ``SchemaError`` when a newer version wrote it."""
-        parts = _parts(self.folder)
+        parts = parts_of(self.folder)
         if not parts:
             raise ReplayError(f"there is no journal in {self.folder}")
         with parts[0].open("rb") as file:
@@ -194,7 +195,7 @@ class JournalReader:
     def lines(self) -> Iterator[JournalLine]:
         """The events of all parts in order; torn ends are dropped, broken lines are noted in ``damage``."""
         self.damage.clear()
-        for part in _parts(self.folder):
+        for part in parts_of(self.folder):
             yield from self._part(part)
 
     def _part(self, part: Path) -> Iterator[JournalLine]:
@@ -219,6 +220,11 @@ def _object(line: bytes) -> dict[str, JsonValue] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def read_line(line: bytes, part: str = "") -> JournalLine | None:
+    """The event in one line, ``None`` where it holds none."""
+    return _read_line(_object(line), part)
 
 
 def _read_line(head: dict[str, JsonValue] | None, part: str) -> JournalLine | None:

@@ -1,0 +1,92 @@
+"""Reads the events of one conversation at a time out of a journal in which all of them are mixed."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from evaluatorq.model.events import Event
+from evaluatorq.model.runs import RunPlan
+from evaluatorq.store.journal import JournalReader, parts_of, read_line
+
+_HEAD = re.compile(rb'\{"row":(\d+),"kind":"([a-z_]+)"')
+
+
+@dataclass(slots=True)
+class JournalIndex:
+    """Where the lines of each conversation stand: two numbers a line in memory, the events on disk.
+
+    ``ended`` are the conversations that came to an end at least once.
+    """
+
+    folder: Path
+    plan: RunPlan = field(init=False)
+    damage: list[str] = field(default_factory=list)
+    ended: set[int] = field(default_factory=set)
+    _parts: list[Path] = field(init=False)
+    _places: dict[int, array[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.plan = JournalReader(self.folder).plan
+        self._parts = parts_of(self.folder)
+        for number, part in enumerate(self._parts):
+            self._scan(number, part)
+
+    @property
+    def rows(self) -> list[int]:
+        """The conversations that have any line."""
+        return sorted(row for row in self._places if row < len(self.plan.datapoints))
+
+    def events(self, row: int) -> list[Event]:
+        """The events of conversation ``row`` in order; a line that cannot be read is noted in ``damage``."""
+        places = self._places.get(row, array("q"))
+        events: list[Event] = []
+        for number, place in groupby(zip(places[::2], places[1::2], strict=True), key=itemgetter(0)):
+            part = self._parts[number]
+            with part.open("rb") as file:
+                for _, at in place:
+                    file.seek(at)
+                    line = read_line(file.readline())
+                    if line is None:
+                        self.damage.append(f"{part.name}: the line at byte {at}, of conversation {row}, cannot be read")
+                    else:
+                        events.append(line.event)
+        return events
+
+    def _scan(self, number: int, part: Path) -> None:
+        at = 0
+        with part.open("rb") as file:
+            for count, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                row, kind = _identity(line)
+                if row is not None:
+                    self._places.setdefault(row, array("q")).extend((number, at))
+                    if kind == "ended":
+                        self.ended.add(row)
+                elif kind not in ("plan", "part"):
+                    self.damage.append(f"{part.name}:{count}: not a journal line")
+                at += len(line)
+
+
+def _identity(line: bytes) -> tuple[int | None, str | None]:
+    """Row and kind of a line, quickly where it is written as we write it."""
+    found = _HEAD.match(line)
+    if found is not None:
+        return int(found[1]), found[2].decode()
+    try:
+        value: JsonValue = from_json(line)
+    except ValueError:
+        return None, None
+    if not isinstance(value, dict):
+        return None, None
+    row, kind = value.get("row"), value.get("kind")
+    counts = isinstance(row, int) and not isinstance(row, bool) and row >= 0
+    return row if counts and isinstance(row, int) else None, kind if isinstance(kind, str) else None
