@@ -227,7 +227,8 @@ class Retrace:
 
     async def _rerun(self, one: Recorded, event: TargetReplied | ToolsReturned) -> Event:
         self._substituted(one, event)
-        calls = self._calls(event)
+        request = next_request(self.walk.state)
+        calls = list(request.calls) if isinstance(request, RunTools) else _calls_in(event)
         if self.environment is None or not calls:
             return event
         before = self.walk.state.environment.state
@@ -242,11 +243,6 @@ class Retrace:
         for call_id, path, old, new in found.differences:
             self.drifts.append(Drift("result_drift", places.get(call_id, one.first_step), path, old, new))
         return event
-
-    def _calls(self, event: TargetReplied | ToolsReturned) -> list[ToolCall]:
-        rows = event.messages if isinstance(event, TargetReplied) else self.walk.state.messages
-        answered = {row.tool_call_id for row in event.messages if row.role == "tool"}
-        return [call for row in rows for call in row.tool_calls or () if call.id in answered]
 
     async def _score(self, one: Recorded, event: Scored) -> Event:
         """Built-in scores are computed again."""
@@ -272,6 +268,11 @@ class Retrace:
         for path, old, new in differences(recorded, decided):
             self._drift("terminal_drift", one, f"/data{path}", old, new)
         return event
+
+
+def _calls_in(event: TargetReplied | ToolsReturned) -> list[ToolCall]:
+    """The calls that an agent made and answered itself."""
+    return [call for row in event.messages for call in row.tool_calls or ()]
 
 
 def event_digest(event: Event) -> str:

@@ -383,13 +383,13 @@ class SimulationOptions(TypedDict, total=False):
     offline: bool
     sim_model: str | None
     judge_model: str | None
+    belief_model: str | None
     sim_base_url: str | None
     judge_base_url: str | None
     llm_config: LLMCallConfig | Mapping[str, JsonValue] | None
     generation_client: object
     user_simulator: object
     judge: object
-    belief_model: str | None
     hooks: object
     max_turns: int | None
     judge_every: int
