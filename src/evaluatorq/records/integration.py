@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
@@ -17,7 +17,7 @@ from evaluatorq.model.integration import (
     ResourceVersions,
 )
 from evaluatorq.model.messages import ToolCall
-from evaluatorq.model.trace import TargetStep, ToolStep, Trace
+from evaluatorq.model.trace import Step, TargetStep, ToolStep, Trace
 from evaluatorq.records.states import revisions_in
 from evaluatorq.records.trace_case import content_hash
 from evaluatorq.records.trace_versions import version_of
@@ -89,7 +89,6 @@ def _revisions(trace: Trace, *, first: bool) -> dict[str, int]:
 
 def _effects(trace: Trace, receipts: Mapping[str, Receipt], conflicts: Collection[str]) -> Iterator[Effect]:
     """Every call that may change something, in order; also those that nobody carried out."""
-    answers = {step.call_id: step for step in trace.steps if isinstance(step, ToolStep) and not step.abandoned}
     harmless = {
         name for name, repeatable in ((trace.environment and trace.environment.tools) or {}).items() if repeatable
     }
@@ -97,10 +96,15 @@ def _effects(trace: Trace, receipts: Mapping[str, Receipt], conflicts: Collectio
         if not isinstance(step, TargetStep) or step.message is None or step.abandoned:
             continue
         for call in step.message.tool_calls or ():
-            answer = answers.get(call.id)
+            answer = _answer(trace.steps[number + 1 :], call.id)
             reads = answer.read_only if answer is not None else call.function.name in harmless
             if not reads:
                 yield _effect(call, number, answer, receipts.get(call.id), conflicts)
+
+
+def _answer(later: Sequence[Step], call_id: str) -> ToolStep | None:
+    """The first step after a call that carries its id; agents use ids again."""
+    return next((step for step in later if isinstance(step, ToolStep) and step.call_id == call_id), None)
 
 
 def _effect(
