@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaluatorq.cli.console import emit_file, has_color, say, width_of
+from evaluatorq.cli.console import emit_file, has_color, say, spoken_aside, width_of
 from evaluatorq.cli.live import Confirm, watched
 from evaluatorq.cli.parsing import Parser
 from evaluatorq.errors import RunNotFound, StoreError
@@ -54,7 +54,10 @@ def carry_out(start: Start, manner: Manner) -> int:
     """Runs ``start`` to its end and returns the exit code."""
     import anyio  # noqa: PLC0415  only commands that run something
 
-    with watched(quiet=manner.quiet, verbose=manner.verbose, confirm=manner.confirm) as progress:
+    with (
+        spoken_aside(manner.json),
+        watched(quiet=manner.quiet, verbose=manner.verbose, confirm=manner.confirm) as progress,
+    ):
 
         async def run() -> RunOutcome:
             return await start([progress])

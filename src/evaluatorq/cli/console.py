@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
@@ -39,6 +41,23 @@ def emit_file(path: Path) -> None:
     with path.open("rb") as file:
         shutil.copyfileobj(file, sys.stdout.buffer)
     sys.stdout.buffer.flush()
+
+
+@contextmanager
+def spoken_aside(wanted: bool) -> Iterator[None]:
+    """Sends what an agent or its children print to standard error, so that standard output holds one document."""
+    if not wanted:
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def width_of(stream: TextIO) -> int:

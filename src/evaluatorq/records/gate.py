@@ -25,6 +25,8 @@ def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None
 
     ``ConfigError`` for a criterion or evaluator that the run does not have.
     """
+    if comparison is None and rules.max_lost is not None:
+        raise ConfigError("max_lost counts what was lost against a baseline; give baseline (--baseline RUN)")
     results = list(_judge(facts, rules))
     if comparison is not None:
         results += _against(comparison, rules)

@@ -191,7 +191,7 @@ def goal_of(conversation: Conversation, ended: Ended) -> Goal:
     if ended.failed_component == "target":
         return Goal(achieved=False, known=True, score=0.0, judge=opinion)
     fact = _goal_fact(conversation)
-    if ended.failed_component in EXCHANGES_LOST:
+    if ended.failed_component in EXCHANGES_LOST or (not fact and _broken_off(conversation, ended)):
         fact = None
     if fact is not None:
         partial = judged.goal_completion_score if judged and not judged.goal_achieved else 0.0
@@ -202,6 +202,11 @@ def goal_of(conversation: Conversation, ended: Ended) -> Goal:
     if judged is None or not trusted or _decided_by_code(conversation):
         return Goal(achieved=False, known=False, score=judged.goal_completion_score if judged else 0.0, judge=opinion)
     return Goal(achieved=judged.goal_achieved, known=True, score=judged.goal_completion_score)
+
+
+def _broken_off(conversation: Conversation, ended: Ended) -> bool:
+    """The simulated user failed and no last verdict came: a goal that was not reached yet might still have been."""
+    return ended.failed_component == "user_simulator" and ended.terminated_by == "error" and is_cut_short(conversation)
 
 
 def _decided_by_code(conversation: Conversation) -> bool:

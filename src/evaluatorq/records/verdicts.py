@@ -156,7 +156,8 @@ def verdict_from(result: SimulationResult, criteria: Sequence[CriterionView]) ->
         return "errored"
     states = {criterion.state for criterion in criteria}
     goal, expected = goal_of(result), met_expectations(result)
-    if goal is False or expected is False or "fail" in states:
+    lied = any(not claim.backed for claim in result.claims or ())
+    if goal is False or expected is False or lied or "fail" in states:
         return "failed"
     undecided = goal is None or "unknown" in states or (result.expectations is not None and expected is None)
     return "unknown" if undecided else "passed"

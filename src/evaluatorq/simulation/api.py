@@ -22,7 +22,7 @@ from evaluatorq.run.crew import Crew, try_worlds
 from evaluatorq.run.driver import Driver
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
 from evaluatorq.run.outcome import RunOutcome
-from evaluatorq.simulation.assemble import assembled, cases_of, plan_of, redaction_rules
+from evaluatorq.simulation.assemble import TargetFacts, assembled, cases_of, plan_of, redaction_rules
 from evaluatorq.simulation.config import INPUTS, TARGETS, SimulationConfig, SimulationOptions
 from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
@@ -128,6 +128,7 @@ async def resume_simulation(
     config = resumed_config(plan, overrides or {})
     check_reports(config.report_html)
     async with assembled(config) as assembly, served(assembly.crew, config) as given:
+        _check_same_agent(plan, assembly.target)
         recording = recording_of(plan)
         crew, conduct = (given, Driver) if recording is None else (recording.crew(given), recording.conduct)
         if recording is None:
@@ -144,6 +145,15 @@ async def resume_simulation(
     write_results(outcome, config.results)
     write_reports(outcome, config.report_md, config.report_html)
     return outcome
+
+
+def _check_same_agent(plan: RunPlan, target: TargetFacts) -> None:
+    """One run is one agent: an agent of another name would be credited with what the first one said."""
+    named = isinstance(plan.config.get("target"), str) and must_be_given_again(plan.config) != "target"
+    if named and target.name != plan.target:
+        raise ConfigError(
+            f"the run's agent is {plan.target}, not {target.name}; test another one in a run of its own (--from-run)"
+        )
 
 
 def redactor_of(config: SimulationConfig, crew: Crew, plan: RunPlan) -> Redactor:
