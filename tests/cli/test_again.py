@@ -130,3 +130,60 @@ def test_repeats_are_counted_by_datapoint(inside):
     assert again.code == 0
     compared = json.loads(inside("sim", "compare", "thrice", "again", "--json").out)
     assert (compared["datapoints"], compared["conversations"]) == (6, 18)
+
+
+# ---------------------------------------------------------------- recordings
+
+
+def test_a_run_is_proved_from_its_recording_and_drift_names_the_place(two_runs, folder):
+    proved = two_runs("sim", "replay", "good", "--verify")
+    assert (proved.code, proved.out, proved.err) == (0, "", "Replayed 6 conversations: no drift.\n")
+    (journal,) = [
+        path for path in (folder / ".evaluatorq/sim-runs/.journal").glob("*/0001.jsonl") if '"demo"' in path.read_text()
+    ]
+    journal.write_text(journal.read_text().replace("Shall I refund", "Shall I not refund", 1))
+    drifted = two_runs("sim", "replay", "good", "--verify")
+    assert drifted.code == 1
+    assert "request_drift at step" in drifted.out
+    assert "result_drift at /messages/" in drifted.out
+    told = json.loads(two_runs("sim", "replay", "good", "--verify", "--json").out)
+    assert not told["holds"]
+    assert {"conversation", "step", "path", "recorded", "replayed", "kind"} <= told["drifts"][0].keys()
+
+
+def test_conversations_are_forked_judged_scored_and_written_again(two_runs, folder):
+    forked = two_runs("sim", "replay", "good", "2", "--from-turn", "2", "--target", "demo:flawed", "-q", "-n", "forked")
+    assert (forked.code, forked.out) == (0, "")
+    assert "had anew from the agent's answer in turn 2 on" in " ".join(two_runs("sim", "show", "forked").out.split())
+    assert two_runs("sim", "rejudge", "flawed", "--offline", "-q", "-n", "judged").code == 0
+    compared = json.loads(two_runs("sim", "compare", "flawed", "judged", "--json").out)
+    assert compared["measures"][0]["difference"] == 0
+    scored = two_runs("sim", "rescore", "good", "--evaluator", "turn_efficiency", "-n", "scored")
+    assert (scored.code, "turn_efficiency  0.90 mean of 6" in scored.out) == (0, True)
+    assert two_runs("sim", "gate", "scored", "--min-evaluator", "turn_efficiency=0.9").code == 0
+    rebuilt = two_runs("sim", "rebuild", "good")
+    assert rebuilt.code == 0
+    assert rebuilt.out.strip().endswith(".json")
+    newest = json.loads(two_runs("sim", "show", "latest", "--json").out)
+    assert newest["run_name"] == "scored", "what was rebuilt is not the newest run"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["replay", "good"], 2, "give one of --verify (prove the run) and --from-turn N (fork it)"),
+        (["replay", "good", "--verify", "--from-turn", "2"], 2, "give one of --verify"),
+        (["replay", "good", "--from-turn", "0"], 2, "--from-turn is a number from 1, not '0'"),
+        (["replay", "good", "x", "--from-turn", "1"], 2, "N is a number from 0, not 'x'"),
+        (["replay", "good", "--from-turn", "9"], 2, "no conversation of good has a turn 9"),
+        (["replay", "nobody", "--verify"], 2, "no journal answers to 'nobody'"),
+        (["rejudge", "good"], 2, "name the judge: --judge-model MODEL, or --offline"),
+        (["rescore", "good"], 2, "--evaluator"),
+        (["rescore", "good", "--evaluator", "goal_acheived"], 2, "did you mean goal_achieved?"),
+        (["rebuild", "nobody"], 2, "no journal answers to 'nobody'"),
+    ],
+)
+def test_what_cannot_be_done_again_says_why(two_runs, words, code, said):
+    refused = two_runs("sim", *words)
+    assert (refused.code, refused.out) == (code, "")
+    assert said in " ".join(refused.err.split())

@@ -10,9 +10,10 @@ import pytest
 from evaluatorq.model.cases import Criterion
 from evaluatorq.model.results import TerminatedBy
 from evaluatorq.records.compare import Comparison, compare_facts
+from evaluatorq.records.facts import run_facts
 from evaluatorq.records.statistics import sign_test
 from evaluatorq.testing import a_datapoint, a_persona, a_scenario
-from made_runs import CRITERIA, datapoints, facts, run_of, talk
+from made_runs import CRITERIA, datapoints, facts, header, run_of, talk
 
 GOOD, RUDE, LEAKS = (True, True), (False, True), (True, False)
 
@@ -239,3 +240,17 @@ def test_a_noisy_agent_against_itself_is_rarely_called_different_in_anything() -
         anything += any(m.word in ("better", "worse") for m in found.measures[1:])
     assert headline / rounds <= 0.05 + 3 * (0.05 * 0.95 / rounds) ** 0.5
     assert anything / rounds <= 0.05 + 3 * (0.05 * 0.95 / rounds) ** 0.5
+
+
+def test_how_long_answers_took_is_compared_where_it_was_recorded() -> None:
+    points = datapoints(8)
+    results = [talk(p, i) for i, p in enumerate(points)]
+    quick, slow, unknown = (
+        run_facts(header(), points, results, latency_s=dict.fromkeys(range(8), seconds) if seconds else None)
+        for seconds in (0.5, 1.5, None)
+    )
+    latency = next(m for m in compare_facts(quick, slow).of("resource") if m.name == "seconds to an answer")
+    assert (latency.word, latency.difference) == ("more", 1.0)
+    assert not any("seconds" in m.name for m in compare_facts(unknown, unknown).measures)
+    half = next(m for m in compare_facts(quick, unknown).of("resource") if m.name == "seconds to an answer")
+    assert half.word == "could not measure"

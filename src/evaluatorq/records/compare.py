@@ -20,6 +20,8 @@ from evaluatorq.records.pairing import Pair, Pairing, paired
 
 COMPARISON_VERSION = 1
 MOST_LEFT_OUT = 0.1
+LEAST_LATENCY_S = 0.01
+"""Answers that take less come from code beside us, and their times say nothing about an agent."""
 SEED = 0
 Change = Literal["gained", "lost"]
 _ORDER: tuple[Kind, ...] = ("conversations", "goal", "evaluator", "criterion", "resource")
@@ -178,6 +180,8 @@ class _Table:
             self._column("resource", "tokens").add(case, a.tokens, b.tokens)
         if a.cost or b.cost:
             self._column("resource", "cost in USD").add(case, a.cost, b.cost)
+        if max(a.latency_s or 0, b.latency_s or 0) > LEAST_LATENCY_S:
+            self._column("resource", "seconds to an answer").add(case, a.latency_s, b.latency_s)
 
     def _column(self, kind: Kind, name: str, scenario: str | None = None, identity: str = "") -> Column:
         key = (kind, name, scenario, identity)

@@ -74,7 +74,7 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True)
 class ConversationFacts:
-    """One conversation of a run, without what was said."""
+    """One conversation of a run, without what was said. ``latency_s`` is the agent's mean time to an answer."""
 
     row: int
     case: Case
@@ -92,6 +92,7 @@ class ConversationFacts:
     objections: tuple[str, ...] = ()
     signature: str | None = None
     thread_id: str | None = None
+    latency_s: float | None = None
 
     @property
     def errored(self) -> bool:
@@ -143,9 +144,13 @@ def run_facts(
     results: Iterable[SimulationResult],
     *,
     signature: Signature = behaviour,
+    latency_s: Mapping[int, float] | None = None,
 ) -> RunFacts:
-    """Reads a run once. ``signature`` tells what a conversation did, so that samples can be compared by it."""
-    reader = _Reader(header.evaluator_names, signature)
+    """Reads a run once. ``signature`` tells what a conversation did, so that samples can be compared by it.
+
+    ``latency_s`` are mean times of the agent's answers by row, which results do not keep.
+    """
+    reader = _Reader(header.evaluator_names, signature, latency_s or {})
     for datapoint in datapoints:
         reader.expect(datapoint)
     conversations = [reader.read(position, result) for position, result in enumerate(results)]
@@ -154,7 +159,7 @@ def run_facts(
 
 def conversation_facts(result: SimulationResult) -> ConversationFacts:
     """The facts of one result on its own."""
-    return _Reader((), behaviour).read(0, result)
+    return _Reader((), behaviour, {}).read(0, result)
 
 
 def case_of(datapoint: SimulationDatapoint) -> Case:
@@ -174,9 +179,10 @@ class _Slot:
 class _Reader:
     """Joins results to their cases. Texts that many conversations share are kept once."""
 
-    def __init__(self, evaluators: Sequence[str], signature: Signature) -> None:
+    def __init__(self, evaluators: Sequence[str], signature: Signature, latency_s: Mapping[int, float]) -> None:
         self._evaluators = evaluators
         self._signature = signature
+        self._latency_s = latency_s
         self._slots: list[_Slot] = []
         self._by_id: dict[str, list[int]] = {}
         self._samples: Counter[tuple[str, ...]] = Counter()
@@ -195,9 +201,10 @@ class _Reader:
         """The facts of the next result."""
         slot = self._place(position, result)
         slot.taken = True
+        row = position if result.row is None else result.row
         views = criteria_of(result)
         return ConversationFacts(
-            row=position if result.row is None else result.row,
+            row=row,
             case=slot.case,
             sample=slot.sample,
             verdict=verdict_from(result, views),
@@ -213,6 +220,7 @@ class _Reader:
             objections=tuple(objections(result)),
             signature=None if result.errored else self._signed(result),
             thread_id=result.thread_id,
+            latency_s=self._latency_s.get(row),
         )
 
     def _place(self, position: int, result: SimulationResult) -> _Slot:

@@ -68,6 +68,10 @@ if TYPE_CHECKING:
     from evaluatorq.model.usage import (
         TokenUsage,
     )
+    from evaluatorq.simulation.again import (
+        compare,
+        gate,
+    )
     from evaluatorq.simulation.agents import (
         BaseAgent,
         JudgeAgent,
@@ -197,10 +201,12 @@ _HOMES = {
     "apply_random_perturbation": "generate.perturbation",
     "auto_save_run": "simulation.saving",
     "build_simulation_run": "simulation.saving",
+    "compare": "simulation.again",
     "criterion_id_for": "model.cases",
     "export_datapoints_to_jsonl": "store.cases",
     "export_results_to_jsonl": "store.jsonl",
     "from_chat_completions": "targets.published",
+    "gate": "simulation.again",
     "generate": "simulation.generation",
     "generate_and_simulate": "simulation.generation",
     "generate_datapoint": "simulation.datapoints",
@@ -293,10 +299,12 @@ __all__ = [
     "apply_random_perturbation",
     "auto_save_run",
     "build_simulation_run",
+    "compare",
     "criterion_id_for",
     "export_datapoints_to_jsonl",
     "export_results_to_jsonl",
     "from_chat_completions",
+    "gate",
     "generate",
     "generate_and_simulate",
     "generate_datapoint",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -16,6 +17,7 @@ from evaluatorq.model.events import Event
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.store.journal import JournalReader, parts_of, read_line
 
+_ANSWERED = re.compile(rb'\{"row":(\d+),"kind":"target_replied","at":"[^"]*","latency_ms":(\d+(?:\.\d+)?)')
 _HEAD = re.compile(rb'\{"row":(\d+),"kind":"([a-z_]+)"')
 
 
@@ -74,6 +76,19 @@ class JournalIndex:
                 elif kind not in ("plan", "part"):
                     self.damage.append(f"{part.name}:{count}: not a journal line")
                 at += len(line)
+
+
+def mean_latencies(folder: Path) -> dict[int, float]:
+    """The mean seconds that an answer of the agent took, by conversation, read without reading the answers."""
+    total: dict[int, float] = {}
+    count: Counter[int] = Counter()
+    for part in parts_of(folder):
+        with part.open("rb") as file:
+            for found in filter(None, map(_ANSWERED.match, file)):
+                row = int(found[1])
+                total[row] = total.get(row, 0.0) + float(found[2]) / 1000
+                count[row] += 1
+    return {row: seconds / count[row] for row, seconds in total.items()}
 
 
 def _identity(line: bytes) -> tuple[int | None, str | None]:

@@ -6,14 +6,18 @@ from pathlib import Path
 
 from evaluatorq.errors import ReplayError
 from evaluatorq.records.facts import RunFacts, Signature, behaviour, run_facts
+from evaluatorq.store.journal_index import mean_latencies
+from evaluatorq.store.paths import journals_dir
 from evaluatorq.store.runs import find_run, iter_datapoints, iter_results, read_header
 
 
 def read_facts(path: Path, *, signature: Signature = behaviour) -> RunFacts:
     """The facts of a saved run of any age. ``ReplayError`` when the file is none or its results cannot be read."""
     header = read_header(path)
+    journal = journals_dir(path.parent) / (header.run_id or "")
+    latency_s = mean_latencies(journal) if header.run_id and journal.is_dir() else {}
     try:
-        facts = run_facts(header, iter_datapoints(path), iter_results(path), signature=signature)
+        facts = run_facts(header, iter_datapoints(path), iter_results(path), signature=signature, latency_s=latency_s)
     except ValueError as error:
         raise ReplayError(f"{path} cannot be read: {' '.join(str(error).split())[:300]}") from error
     facts.source = str(path)
