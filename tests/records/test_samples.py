@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from made_runs import datapoints, facts, header, run_of, talk
 
 from evaluatorq.model.results import SimulationResult, TerminatedBy
 from evaluatorq.records.facts import run_facts
 from evaluatorq.records.samples import sample_report
+from made_runs import datapoints, facts, header, run_of, talk
 
 GOOD, RUDE, UNSURE = (True, True), (False, True), (True, None)
 
