@@ -94,8 +94,6 @@ class Driver:
         self._clock = setting.clock
         self._component: Component = "infrastructure"
         self._began = 0.0
-        self._retrying = crew.retry.retrying(participants.random, self._attempt_failed)
-        self._retrying_target = crew.target_retry.retrying(participants.random, self._attempt_failed)
 
     async def drive(self, time_limit_s: float | None) -> Conversation:
         """Runs the conversation to its end, to the end of its time, or to where the brake holds it."""
@@ -310,7 +308,8 @@ class Driver:
     async def _call(self, component: Component, ask: Callable[[], Awaitable[T]]) -> T | CallFailed:
         """One call with its retries; a failure that stays is an event, never an exception."""
         self._component = component
-        retrying = self._retrying_target if component == "target" else self._retrying
+        policy = self._crew.target_retry if component == "target" else self._crew.retry
+        retrying = policy.retrying(self._participants.random, self._attempt_failed)
 
         async def once() -> T:
             self._began = self._clock.seconds()
