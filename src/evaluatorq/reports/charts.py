@@ -5,6 +5,7 @@ Only numbers and fixed names go in; nothing that an agent or a model wrote.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -19,6 +20,7 @@ _UNUSED = ("defs", "title", "desc")
 
 def bars(labels: Sequence[str], values: Sequence[int], title: str) -> str:
     """A bar for each label."""
+    _load()
     import pygal  # type: ignore[import-untyped]  # noqa: PLC0415  an extra
 
     chart = pygal.Bar(**_options(), show_legend=False, range=(0, max(values, default=1)))
@@ -30,6 +32,7 @@ def bars(labels: Sequence[str], values: Sequence[int], title: str) -> str:
 
 def lines(labels: Sequence[str], series: Mapping[str, Sequence[float | None]], title: str) -> str:
     """A line for each series of shares."""
+    _load()
     import pygal  # noqa: PLC0415  an extra
 
     chart = pygal.Line(**_options(), legend_at_bottom=True, legend_at_bottom_columns=2, range=(0, 1), dots_size=3)
@@ -38,6 +41,13 @@ def lines(labels: Sequence[str], series: Mapping[str, Sequence[float | None]], t
     for name, values in series.items():
         chart.add(name, list(values))
     return _drawn(chart, title)
+
+
+def _load() -> None:
+    """Imports pygal and takes its import hook out again, which warns about every later import that fails."""
+    import pygal  # noqa: F401, PLC0415  an extra
+
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "PluginImportFixer"]
 
 
 def _options() -> dict[str, object]:
