@@ -6,7 +6,6 @@ import math
 import threading
 from collections.abc import Awaitable
 from functools import partial
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import anyio
@@ -167,7 +166,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 async def test_an_installed_package_offers_evaluators_and_replaces_none_of_ours() -> None:
-    assert isinstance(plugins.offered("evaluatorq.evaluators")["calm"], EntryPoint)
+    assert plugins.offered("evaluatorq.evaluators")["calm"].value == "offering:calm"
     calm, goal = resolve_evaluators(["calm", "goal_achieved"])
     assert (calm.name, (await evaluate_one(calm, result())).score) == ("calm", 0.5)
     assert isinstance(goal, BuiltInEvaluator)
