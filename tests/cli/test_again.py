@@ -66,6 +66,17 @@ def test_what_was_not_measured_is_neither_green_nor_red(inside):
     assert "? gate: could not measure" in unmeasured.out
 
 
+def test_a_run_that_was_stopped_is_gone_on_with_first(inside, folder):
+    assert inside(*OFFLINE, "-n", "stopped").code == 0
+    (saved,) = (folder / ".evaluatorq" / "sim-runs").glob("*.json")
+    run_id = json.loads(saved.read_text())["run_id"]
+    saved.unlink()
+    for words, code in ((["gate", run_id], 3), (["compare", run_id, run_id], 1)):
+        refused = inside("sim", *words)
+        assert (refused.code, refused.out) == (code, "")
+        assert f"go on with it first: evaluatorq sim resume {run_id}" in " ".join(refused.err.split())
+
+
 def test_a_file_that_cannot_be_read_could_not_be_measured(inside, folder):
     torn = folder / "torn.json"
     torn.write_text('{"mode": "simulate"')

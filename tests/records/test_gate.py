@@ -218,11 +218,24 @@ def test_nothing_may_be_worse_than_the_baseline() -> None:
     assert gate(gone, rules, compare_facts(good, gone)).state == "could not measure"
 
 
+def test_a_few_losses_that_may_be_chance_are_not_called_nothing_worse() -> None:
+    points = datapoints(20)
+    good, few = run_of(points, [GOOD] * 20), run_of(points, [LEAKS] * 3 + [GOOD] * 17)
+    rules = GateRules.parse({"baseline": "a"})
+    (rule,) = gate(few, rules, compare_facts(good, few)).rules
+    assert rule.state == "could not measure"
+    assert "may be chance: repeat with --samples, or allow some with --max-lost" in rule.found
+    assert [case.row for case in rule.conversations] == [0, 1, 2]
+    mixed = run_of(points, [LEAKS] * 2 + [GOOD] * 18)
+    other = run_of(points, [GOOD] * 18 + [LEAKS] * 2)
+    assert gate(other, rules, compare_facts(mixed, other)).state == "holds", "as many gained as lost"
+    assert gate(few, rules, compare_facts(good, few, few)).state == "holds", "the same agent twice differs as much"
+
+
 def test_lost_datapoints_are_counted_whatever_chance_allows() -> None:
     points = datapoints(10)
     good, one = run_of(points, [GOOD] * 10), run_of(points, [LEAKS] + [GOOD] * 9)
     found = compare_facts(good, one)
-    assert gate(one, GateRules.parse({"baseline": "a"}), found).state == "holds"
     assert gate(one, GateRules.parse({"baseline": "a", "max_lost": 0}), found).state == "broken"
     assert gate(one, GateRules.parse({"baseline": "a", "max_lost": "10%"}), found).state == "holds"
     open_ones = with_errors(points, 1, "target")

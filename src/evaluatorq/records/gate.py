@@ -236,14 +236,25 @@ def _against(found: Comparison, rules: GateRules) -> Iterator[RuleResult]:
     if rules.max_lost is not None:
         yield _lost(found, rules.max_lost, lost)
         return
+    yield _not_worse(found, lost)
+
+
+def _not_worse(found: Comparison, lost: Sequence[Evidence]) -> RuleResult:
+    """More datapoints lost than gained, and too few to tell from chance, is not the same as nothing worse."""
     worse = [measure for measure in found.measures if measure.word == "worse"]
-    state: State = "broken" if worse else "could not measure" if found.withheld else "holds"
-    also = f"; worse: {', '.join(m.label for m in worse[:5])}" if worse else ""
-    yield RuleResult(
+    overall = found.overall
+    unclear = overall.down > overall.up and not overall.within_noise
+    state: State = "broken" if worse else "could not measure" if found.withheld or unclear else "holds"
+    text = found.headline
+    if worse and found.word != "worse":
+        text += f"; worse: {', '.join(measure.label for measure in worse[:5])}"
+    elif unclear and not worse and not found.withheld:
+        text += "; so few losses may be chance: repeat with --samples, or allow some with --max-lost"
+    return RuleResult(
         rule=f"nothing is worse than in {found.a.label}",
         state=state,
-        found=found.headline + ("" if found.word == "worse" else also),
-        conversations=tuple(lost) if state == "broken" else (),
+        found=text,
+        conversations=() if state == "holds" else tuple(lost),
     )
 
 

@@ -58,6 +58,11 @@ class Measure(Record):
     noise: float | None = None
 
     @property
+    def within_noise(self) -> bool:
+        """The same agent run twice differs as much; ``False`` where nobody knows."""
+        return None not in (self.noise, self.difference) and abs(self.difference or 0) <= abs(self.noise or 0)
+
+    @property
     def label(self) -> str:
         """What to call it."""
         return f"{self.scenario}: {self.name}" if self.scenario else self.name
@@ -180,7 +185,7 @@ def _word(measure: Measure, p_value: float | None) -> tuple[Word, str]:
         return "could not measure", f"{measure.datapoints} datapoints are too few to tell any change from chance"
     if p_value is None or p_value > ALPHA:
         return "no difference shown", ""
-    if measure.noise is not None and abs(measure.difference) <= abs(measure.noise):
+    if measure.within_noise:
         return "no difference shown", "the same agent run twice differs as much"
     if measure.kind == "resource":
         return ("more" if measure.difference > 0 else "less"), ""
