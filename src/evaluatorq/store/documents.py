@@ -20,6 +20,7 @@ from pydantic import JsonValue
 from evaluatorq.errors import CaseError
 from evaluatorq.store.located import Builder, Document
 
+EMPTY = "the file is empty; write at least one case"
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 
 
@@ -67,12 +68,13 @@ def read_documents(path: Path) -> Iterator[Document | CaseError]:
     """The documents of one file in order, or what keeps them from being read."""
     file = str(path)
     try:
-        text = _text(path)
-        if not text.strip():
-            raise CaseError("the file is empty; write at least one case", file=file)
         if path.suffix.lower() == ".jsonl":
-            yield from _json_lines(text, file)
-        elif path.suffix.lower() == ".json":
+            yield from _json_lines(path)
+            return
+        text = _text(_bytes(path), file)
+        if not text.strip():
+            raise CaseError(EMPTY, file=file)
+        if path.suffix.lower() == ".json":
             yield from _usable(read_json(text, file))
         else:
             from evaluatorq.store.yaml_reader import read_yaml  # noqa: PLC0415  a slow import that JSON never needs
@@ -89,22 +91,26 @@ def _usable(document: Document) -> Iterator[Document | CaseError]:
         yield document
 
 
-def _text(path: Path) -> str:
+def _bytes(path: Path) -> bytes:
     try:
-        raw = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise CaseError(f"cannot be read: {error.strerror}", file=str(path)) from None
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise CaseError("this is UTF-16; save the file as UTF-8", file=str(path), line=1)
+
+
+def _text(raw: bytes, file: str, first_line: int = 1) -> str:
+    """The text of a file, or of one of its lines."""
+    if first_line == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise CaseError("this is UTF-16; save the file as UTF-8", file=file, line=1)
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.decode("utf-8-sig" if first_line == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise CaseError("this is not UTF-8; save the file as UTF-8", file=str(path), line=line) from None
+        line = raw.count(b"\n", 0, error.start) + first_line
+        raise CaseError("this is not UTF-8; save the file as UTF-8", file=file, line=line) from None
     control = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text)
     if control:
-        line = text.count("\n", 0, control.start()) + 1
-        raise CaseError(f"holds the control character {control.group()!r}; remove it", file=str(path), line=line)
+        line = text.count("\n", 0, control.start()) + first_line
+        raise CaseError(f"holds the control character {control.group()!r}; remove it", file=file, line=line)
     return text
 
 
@@ -114,14 +120,24 @@ _TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*")|(?P<sign>[{}\[\]:])|(?P<word
 _WORDS: dict[str, JsonValue] = {"null": None, "true": True, "false": False}
 
 
-def _json_lines(text: str, file: str) -> Iterator[Document | CaseError]:
-    for number, row in enumerate(text.split("\n"), 1):
-        if not row.strip():
-            continue
-        try:
-            yield from _usable(read_json(row, file, number))
-        except CaseError as error:
-            yield error
+def _json_lines(path: Path) -> Iterator[Document | CaseError]:
+    """One line after the other: a file of many cases is never in memory as a whole."""
+    file, empty = str(path), True
+    try:
+        with path.open("rb") as rows:
+            for number, raw in enumerate(rows, 1):
+                row = _text(raw, file, number)
+                if not row.strip():
+                    continue
+                empty = False
+                try:
+                    yield from _usable(read_json(row.rstrip("\n"), file, number))
+                except CaseError as error:
+                    yield error
+    except OSError as error:
+        raise CaseError(f"cannot be read: {error.strerror}", file=file) from None
+    if empty:
+        raise CaseError(EMPTY, file=file)
 
 
 def read_json(text: str, file: str, first_line: int = 1) -> Document:
