@@ -12,12 +12,13 @@ from talking import ask, seat
 
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.messages import Message
+from evaluatorq.plugins import import_attribute
 from evaluatorq.ports import Seat, Target
 from evaluatorq.targets.callables import FunctionTargets
 from evaluatorq.targets.command import CommandTargetSpec
 from evaluatorq.targets.demo import demo_target
 from evaluatorq.targets.http import HttpTargetSpec
-from evaluatorq.targets.resolve import ResolvedTarget, import_attribute, resolve_target
+from evaluatorq.targets.resolve import ResolvedTarget, resolve_target
 from evaluatorq.targets.vercel import VercelAISdkTarget
 
 

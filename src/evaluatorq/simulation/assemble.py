@@ -28,6 +28,7 @@ from evaluatorq.model.runs import (
 from evaluatorq.pacing.limits import LimiterOptions
 from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.packs import find_pack
+from evaluatorq.plugins import import_attribute
 from evaluatorq.ports import Closeable, DetectorFactory, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
 from evaluatorq.roles.checks import check_judge
 from evaluatorq.roles.detector import model_detector
@@ -61,7 +62,7 @@ from evaluatorq.store.cases import (
     repeated,
     select,
 )
-from evaluatorq.targets.resolve import import_attribute, resolve_target
+from evaluatorq.targets.resolve import resolve_target
 
 DEFAULT_EVALUATORS = DEFAULT_EVALUATOR_NAMES
 OWN_ENVIRONMENT = "own"

@@ -5,26 +5,20 @@ What an agent needs is loaded only when it is named: no HTTP client for a functi
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import re
 import shlex
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Protocol, TypeGuard, get_args, runtime_checkable
 
 from evaluatorq.errors import ConfigError, WrongKind
 from evaluatorq.model.runs import TargetKind
+from evaluatorq.plugins import import_attribute
 from evaluatorq.ports import Seat, Target, TargetFactory
 from evaluatorq.targets.callables import FunctionTargets, name_of
-from evaluatorq.targets.faults import described
 from evaluatorq.targets.published import ObjectTargets, is_shareable
 
 FORMS = "'module:attribute', 'http(s)://...', 'command:...', 'demo' or 'demo:flawed'"
-_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _KINDS: tuple[TargetKind, ...] = get_args(TargetKind)
 
 
@@ -129,42 +123,6 @@ def _parsed(options: Mapping[object, object]) -> _TargetSpec:
 def _from_spec(spec: _TargetSpec, parallelism: int) -> ResolvedTarget:
     targets = spec.make_targets(parallelism)
     return ResolvedTarget(targets, "callback", targets.name, targets.type, metered=targets.metered)
-
-
-def import_attribute(reference: str) -> object:
-    """What ``module:attribute`` names; the present folder is looked in first. ``ConfigError`` with near names."""
-    module_name, _, path = reference.partition(":")
-    if module_name.endswith(".py"):
-        raise ConfigError(f"{reference!r} names a file; write {Path(module_name).stem}:{path or 'agent'}")
-    if not _DOTTED.fullmatch(module_name) or not _DOTTED.fullmatch(path):
-        raise ConfigError(f"{reference!r} is not of the form module:attribute")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    value: object = _imported(module_name, reference)
-    for attribute in path.split("."):
-        if not hasattr(value, attribute):
-            raise ConfigError(f"{reference!r}: {module_name} has no {attribute!r}{_near(attribute, dir(value))}")
-        value = getattr(value, attribute)
-    return value
-
-
-def _imported(module_name: str, reference: str) -> object:
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise ConfigError(f"{reference!r} cannot be imported: {described(error)}") from error
-        files = [path.stem for path in Path.cwd().glob("*.py")]
-        raise ConfigError(f"{reference!r}: no module {error.name!r} here{_near(error.name, files)}") from None
-    except Exception as error:
-        raise ConfigError(f"{reference!r} cannot be imported: {described(error)}") from error
-
-
-def _near(name: str, names: list[str]) -> str:
-    public = [candidate for candidate in names if not candidate.startswith("_")]
-    near = get_close_matches(name, public, n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 # ---------------------------------------------------------------- objects
