@@ -67,6 +67,8 @@ def test_typographic_apostrophes_do_not_hide_a_breach():
     assert find_breach(Line("I\u2019d be happy to help you with that.")) is not None
 
 
-def test_long_and_odd_lines_are_read_in_linear_time():
+@pytest.mark.timeout(20)
+def test_long_and_odd_lines_are_read_to_their_end_and_not_for_ever():
+    hidden = frozenset({"rma-88213"})
     for text in ("bye " * 5000 + "x", "you have a nice day " * 3000 + "?", '"' * 20001, "a-" * 20000, "'" * 9999):
-        find_breach(Line(text, ["bye", "bye"], frozenset({"rma-88213"})))
+        assert find_breach(Line(f"{text} RMA-88213", ["bye", "bye"], hidden)) is not None

@@ -99,10 +99,12 @@ def test_the_model_is_the_one_that_plays_the_user():
     assert SimulationRunner(target=greeter, model="other").model == "other"
 
 
-async def test_closing_twice_is_no_fault():
+async def test_a_runner_that_was_closed_twice_still_serves():
     one = runner()
     await one.close()
     await one.close()
+    result = await one.run(datapoint=datapoint())
+    assert result.terminated_by.value == "judge"
 
 
 # ---------------------------------------------------------------- jobs
@@ -158,8 +160,11 @@ async def test_a_job_says_what_cut_its_conversation_short():
     assert answer["output"]["status"] == "failed"
 
 
-async def test_a_job_is_closed():
-    await job().aclose()
+async def test_a_job_that_was_closed_still_serves():
+    one = job()
+    await one.aclose()
+    answer = await one(SimpleNamespace(inputs={"datapoint": POINT}), 0)
+    assert (answer["error"], answer["output"]["metadata"]["terminated_by"]) == (None, "judge")
 
 
 @pytest.mark.parametrize(

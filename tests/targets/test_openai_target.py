@@ -154,4 +154,7 @@ async def test_tool_rows_that_do_not_fit_are_named_before_anything_is_sent(rows:
 async def test_results_in_another_order_and_several_rounds_fit() -> None:
     first, second = tool_call("a", "f", {}), tool_call("b", "f", {})
     rows = [user("x"), assistant(None, [first, second]), tool_result("b", "1"), tool_result("a", "2"), assistant("y")]
-    await target(Model(ChatReply(text="z"))).respond(rows, thread_id="t")
+    model = Model(ChatReply(text="z"))
+    reply = await target(model).respond(rows, thread_id="t")
+    assert reply.messages[-1].text == "z"
+    assert [row["role"] for row in model.rows] == ["user", "assistant", "tool", "tool", "assistant"]
