@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 
 @pytest.fixture(autouse=True)
@@ -13,6 +18,15 @@ def _own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVALUATORQ_DIR", str(tmp_path / ".evaluatorq"))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "EVALUATORQ_FAST_MODEL", "EVALUATORQ_SMART_MODEL", "EQ_DEBUG"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chrome]:
+    """One browser for all tests of a process; see ``browsing`` for what helps to drive it."""
+    from browsing import chromium_started
+
+    with chromium_started() as browser:
+        yield browser
 
 
 @pytest.hookimpl(wrapper=True)
