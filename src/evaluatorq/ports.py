@@ -17,7 +17,7 @@ from evaluatorq.conversation.machine import Conversation
 from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.belief import BeliefUpdate
 from evaluatorq.model.cases import SimulationDatapoint
-from evaluatorq.model.events import Event
+from evaluatorq.model.events import CallFailed, Event
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.observation import TurnReport
@@ -185,6 +185,15 @@ class Changeable(Protocol):
 
 @runtime_checkable
 class Closeable(Protocol):
+@runtime_checkable
+class Forgetful(Protocol):
+    """A participant that gives up after so many unusable answers to one question, and may begin in the middle of it."""
+
+    def remind(self, failures: Sequence[CallFailed]) -> None:
+        """The unusable answers that an earlier process already got to the question that is asked first, in order."""
+        ...
+
+
     """A participant that holds something to give back when its conversation ends."""
 
     async def aclose(self) -> None:

@@ -246,7 +246,7 @@ async def converse(
 async def drive(plan: RunPlan, crew: Crew, events: list[Event], clock: Clock) -> Conversation:
     """Drives the plan's first conversation in memory and returns its last state."""
     datapoint = plan.datapoints[0]
-    participants = seat_participants(crew, plan, 0, lambda: crew.environment(datapoint, plan.seed))
+    participants = await seat_participants(crew, plan, 0, lambda: crew.environment(datapoint, plan.seed))
     started = Started(
         at=clock.now(),
         state=snapshot_of(participants.environment),

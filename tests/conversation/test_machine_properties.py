@@ -128,7 +128,7 @@ def driven(datapoint: SimulationDatapoint, limits: Limits, crew: Crew) -> tuple[
 
 async def finished(state: Conversation, crew: Crew, limits: Limits) -> Conversation:
     plan = a_plan(state.datapoint, limits=limits)
-    participants = seat_participants(crew, plan, 0, lambda: crew.environment(state.datapoint, 0))
+    participants = await seat_participants(crew, plan, 0, lambda: crew.environment(state.datapoint, 0))
     if participants.environment is not None:
         participants.environment.restore(state.environment.state)
     driver = Driver(state, participants, crew, Setting("t", lambda _event, _state: None, FakeClock()))

@@ -7,10 +7,12 @@ question, so a new turn starts from zero, and what was wrong goes into the next 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
 from evaluatorq.errors import CallError
+from evaluatorq.model.events import CallFailed
 from evaluatorq.ports import ChatModel, ChatReply, ChatRequest
 
 REASKS = 3
@@ -31,13 +33,19 @@ class Asking:
         self._question: object = None
         self._codes: Counter[str] = Counter()
         self._complaint: str | None = None
+        self._earlier: Sequence[CallFailed] = ()
+
+    def remind(self, failures: Sequence[CallFailed]) -> None:
+        """Counts unusable answers that an earlier process got to the question that is asked first."""
+        self._earlier = failures
 
     def about(self, question: object) -> str | None:
         """Says what is asked now; returns what was wrong with the last answer to this very question."""
         if question != self._question:
             self._question = question
-            self._codes.clear()
-            self._complaint = None
+            self._codes = Counter(failure.code for failure in self._earlier)
+            self._complaint = self._earlier[-1].message if self._earlier else None
+            self._earlier = ()
         return self._complaint
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import LineCache
 from evaluatorq.model.messages import Message
+from evaluatorq.model.events import CallFailed
 from evaluatorq.ports import ChatModel, ChatPrefix, ChatReply, ChatRequest, JudgeFactory, JudgeReply, Seat
 from evaluatorq.roles.asking import Asking, ask
 from evaluatorq.roles.prompts_judge import judge_system, judge_tail, judged_criteria, shown_to_judge, verdict_spec
@@ -30,6 +31,10 @@ class JudgeRole:
         self._asking = Asking()
 
     async def judge(self, messages: Sequence[Message], open_criteria: Sequence[str], *, final: bool) -> JudgeReply:
+    def remind(self, failures: Sequence[CallFailed]) -> None:
+        """Unusable answers that an earlier process got count among the re-asks."""
+        self._asking.remind(failures)
+
         """A verdict; ``refused`` names criteria whose verdict did not hold even after three re-asks.
 
         Raises ``CallError`` with ``reask`` for an answer that does not hold, and without once that was asked too often.

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import LineCache
+from evaluatorq.model.events import CallFailed
 from evaluatorq.model.messages import Message
 from evaluatorq.ports import ChatModel, ChatPrefix, ChatReply, ChatRequest, Seat, UserFactory, UserReply
 from evaluatorq.roles.asking import Asking, ask
@@ -37,6 +38,10 @@ class UserRole:
         if self._untold:
             self._untold -= distinctive_values((self._prefix.system,))
         self._asking = Asking()
+
+    def remind(self, failures: Sequence[CallFailed]) -> None:
+        """Unusable answers that an earlier process got count among the re-asks."""
+        self._asking.remind(failures)
 
     async def speak(self, messages: Sequence[Message]) -> UserReply:
         """The next turn. Raises ``CallError``: ``empty_reply`` and ``simulator_contract`` are re-asked once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from evaluatorq.errors import CallError, Component, ConfigError
 from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.events import CallFailed
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.ports import (
@@ -25,6 +26,7 @@ from evaluatorq.ports import (
     Environment,
     EnvironmentFactory,
     Evaluator,
+    Forgetful,
     Judge,
     JudgeFactory,
     ObservationSource,
@@ -85,6 +87,13 @@ class Participants:
     source: ObservationSource | None = None
     detector: BeliefDetector | None = None
 
+    def remind(self, failures: Sequence[CallFailed]) -> None:
+        """Tells those who count unusable answers of the ones that an earlier process got."""
+        for component, participant in (("user_simulator", self.user), ("judge", self.judge)):
+            theirs = [failure for failure in failures if failure.component == component]
+            if theirs and isinstance(participant, Forgetful):
+                participant.remind(theirs)
+
     async def aclose(self) -> None:
         """Gives back what they hold; a fault while doing so is nobody's verdict."""
         for participant in (self.target, self.user, self.judge, self.environment, self.source):
@@ -108,9 +117,28 @@ def seed_of(datapoint: SimulationDatapoint, seed: int) -> int:
     return int.from_bytes(digest.digest())
 
 
-def seat_participants(crew: Crew, plan: RunPlan, row: int, world: Callable[[], Environment | None]) -> Participants:
-    """Makes the participants of conversation ``row``."""
-    environment = _made("environment", world)
+async def seat_participants(
+    crew: Crew, plan: RunPlan, row: int, world: Callable[[], Environment | None]
+) -> Participants:
+    """Makes the participants of conversation ``row``. Where one cannot be made, those that were are given back."""
+    seated: list[object] = []
+    try:
+        return _seated(crew, plan, row, world, seated)
+    except CallError:
+        for participant in reversed(seated):
+            await _given_back(participant)
+        raise
+
+
+def _seated(
+    crew: Crew, plan: RunPlan, row: int, world: Callable[[], Environment | None], seated: list[object]
+) -> Participants:
+    def keep(component: Component, make: Callable[[], T]) -> T:
+        participant = _made(component, make)
+        seated.append(participant)
+        return participant
+
+    environment = keep("environment", world)
     recorder = Recorder(environment) if environment is not None else None
     seed = conversation_seed(plan, row)
     served = None if crew.serve is None or environment is None else Recorder(environment, prefix="mcp")
@@ -118,10 +146,10 @@ def seat_participants(crew: Crew, plan: RunPlan, row: int, world: Callable[[], E
     limit_s = crew.target_timeout_s
     seat = Seat(plan.datapoints[row], plan.thread_id(row), seed, plan.limits.max_turns, recorder, url, limit_s)
     blind = replace(seat, datapoint=without_truth(seat.datapoint))
-    target = _made("target", lambda: crew.target(blind))
-    user = _made("user_simulator", lambda: crew.user(blind))
-    judge = _made("judge", lambda: crew.judge(seat))
-    source = None if crew.source is None else _made("infrastructure", partial(crew.source, seat))
+    target = keep("target", lambda: crew.target(blind))
+    user = keep("user_simulator", lambda: crew.user(blind))
+    judge = keep("judge", lambda: crew.judge(seat))
+    source = None if crew.source is None else keep("infrastructure", partial(crew.source, seat))
     detector = None if crew.detector is None else _made("infrastructure", partial(crew.detector, blind))
     random = Random(seed)  # noqa: S311  jitter only
     return Participants(target, user, judge, environment, random, recorder, served, source, detector)

@@ -300,7 +300,7 @@ class Engine:
         """Drives a conversation to its end; a fault of ours ends it with a name instead of ending the run."""
         state = recovered.state
         try:
-            participants, event = self._seat(row, recovered)
+            participants, event = await self._seat(row, recovered)
         except CallError as error:
             return self._fail(row, state, error)
         setting = Setting(
@@ -324,31 +324,40 @@ class Engine:
         finally:
             await participants.aclose()
 
-    def _seat(self, row: int, recovered: Recovered) -> tuple[Participants, Event]:
+    async def _seat(self, row: int, recovered: Recovered) -> tuple[Participants, Event]:
         """The participants, and the event that says how they begin."""
-        datapoint, seed = self.plan.datapoints[row], conversation_seed(self.plan, row)
         state = recovered.state
-        saved: JsonValue = state.environment.state if recovered.started else None
-        participants = seat_participants(self.crew, self.plan, row, lambda: world_of(self.crew, datapoint, seed, saved))
-        has_world = participants.environment is not None
-        if not recovered.started:
-            world = participants.environment
-            return participants, Started(
-                at=self.clock.now(), state=snapshot_of(world), has_environment=has_world, tools=tools_of(world)
-            )
-        restart = participants.target.stateful or recovered.broken or recovered.redacted or state.phase is Phase.OVER
+        participants = await self._seated(row, state.environment.state if recovered.started else None)
+        restart = recovered.started and (
+            participants.target.stateful or recovered.broken or recovered.redacted or state.phase is Phase.OVER
+        )
         if restart:
-            participants = seat_participants(
-                self.crew, self.plan, row, lambda: world_of(self.crew, datapoint, seed, None)
-            )
-        lost = None if recovered.paused else waits_for(state)
-        return participants, Resumed(
-            at=self.clock.now(),
-            attempt=state.attempts + 1,
+            await participants.aclose()
+            participants = await self._seated(row, None)
+        else:
+            participants.remind(recovered.unusable)
+        try:
+            return participants, self._beginning(participants, recovered, restart=restart)
+        except CallError:
+            await participants.aclose()
+            raise
+
+    async def _seated(self, row: int, world: JsonValue) -> Participants:
+        datapoint, seed = self.plan.datapoints[row], conversation_seed(self.plan, row)
+        return await seat_participants(self.crew, self.plan, row, lambda: world_of(self.crew, datapoint, seed, world))
+
+    def _beginning(self, participants: Participants, recovered: Recovered, *, restart: bool) -> Event:
+        world, now = participants.environment, self.clock.now()
+        if not recovered.started:
+            return Started(at=now, state=snapshot_of(world), has_environment=world is not None, tools=tools_of(world))
+        lost = None if recovered.paused else waits_for(recovered.state)
+        return Resumed(
+            at=now,
+            attempt=recovered.state.attempts + 1,
             restart=restart,
             lost=lost if lost in self.crew.metered else None,
-            state=snapshot_of(participants.environment) if restart else None,
-            has_environment=has_world,
+            state=snapshot_of(world) if restart else None,
+            has_environment=world is not None,
         )
 
     def _fail(self, row: int, state: Conversation, error: CallError) -> Conversation:

@@ -52,7 +52,7 @@ def _begun(engine: Engine, row: int, events: Sequence[Event]) -> Recovered:
 
 
 async def _check_memory(plan: RunPlan, crew: Crew) -> None:
-    participants = seat_participants(crew, plan, 0, lambda: world_of(crew, plan.datapoints[0], plan.seed, None))
+    participants = await seat_participants(crew, plan, 0, lambda: world_of(crew, plan.datapoints[0], plan.seed, None))
     stateful = participants.target.stateful
     await participants.aclose()
     if stateful:

@@ -8,7 +8,18 @@ from datetime import datetime
 
 from evaluatorq.conversation.machine import Conversation, Phase, apply, begin
 from evaluatorq.errors import ProtocolError
-from evaluatorq.model.events import PAUSED, RECORDED, REDACTED, Event, Noted, Resumed, Scored, Started
+from evaluatorq.model.events import (
+    PAUSED,
+    RECORDED,
+    REDACTED,
+    CallFailed,
+    Event,
+    Noted,
+    Observed,
+    Resumed,
+    Scored,
+    Started,
+)
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.store.journal import JournalLine, JournalReader
@@ -20,6 +31,7 @@ class Recovered:
 
     ``broken`` means that a lost line made the rest unreadable, ``paused`` that no call was under way when it stopped.
     ``redacted`` means that what happened was not written as it was: then only ``record`` tells how it came out.
+    ``unusable`` are the answers to the question that waits which could not be used: they were asked again at once.
     """
 
     state: Conversation
@@ -29,6 +41,7 @@ class Recovered:
     paused: bool = False
     redacted: bool = False
     record: SimulationResult | None = None
+    unusable: list[CallFailed] = field(default_factory=list)
 
     @property
     def is_over(self) -> bool:
@@ -94,6 +107,10 @@ def _take(row: Recovered, event: Event) -> None:
         return
     row.broken = False
     row.started = row.started or isinstance(event, Started)
+    if isinstance(event, CallFailed) and not event.final:
+        row.unusable += [event] if event.retry_in_s == 0.0 else []
+    elif _reopens(event) or not isinstance(event, Noted | Observed | Resumed):
+        row.unusable.clear()
     if _reopens(event):
         row.scores.clear()
         row.redacted, row.record = False, None
