@@ -41,19 +41,20 @@ def require_html() -> None:
 def html_report(document: Document) -> str:
     """The whole file. ``ConfigError`` where the extra ``html`` is not installed."""
     require_html()
-    return _environment().get_template("report.html.j2").render(
+    return template_environment().get_template("report.html.j2").render(
         doc=document, summary=document.summary, about=document.about, run=document.run, charts=_charts(document),
         verdicts=VERDICTS, quality=QUALITY, config=_config(document), most_lines=_MOST_LINES,
         shown={view.line.index for view in document.conversations}, findings=document.summary.findings(10),
     )  # fmt: skip
 
 
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  an extra
+def template_environment(*packages: str) -> Environment:
+    """The templates of reports, after those of ``packages``, with everything that shows a view as HTML."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  an extra
 
     made = Environment(
-        loader=PackageLoader("evaluatorq.reports", "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, finalize=_shown,
+        loader=ChoiceLoader([PackageLoader(name, "templates") for name in (*packages, "evaluatorq.reports")]),
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown,
     )  # fmt: skip
     made.filters.update(
         percent=percent, party=party, plural=plural, interval=interval, pieces=pieces, shade=_shade, observed=_observed,

@@ -25,21 +25,28 @@ _HEAD = re.compile(rb'\{"row":(\d+),"kind":"([a-z_]+)"')
 class JournalIndex:
     """Where the lines of each conversation stand: two numbers a line in memory, the events on disk.
 
-    ``ended`` are the conversations that came to an end at least once.
+    ``ended`` are the conversations that came to an end at least once. ``refresh`` reads on where a run goes on.
     """
 
     folder: Path
     plan: RunPlan = field(init=False)
     damage: list[str] = field(default_factory=list)
     ended: set[int] = field(default_factory=set)
-    _parts: list[Path] = field(init=False)
+    _parts: list[Path] = field(default_factory=list)
+    _read: dict[Path, tuple[int, int]] = field(default_factory=dict)
     _places: dict[int, array[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.plan = JournalReader(self.folder).plan
+        self.refresh()
+
+    def refresh(self) -> set[int]:
+        """Reads the lines that were written since the last time; returns the conversations that they are of."""
+        changed: set[int] = set()
         self._parts = parts_of(self.folder)
         for number, part in enumerate(self._parts):
-            self._scan(number, part)
+            changed |= self._scan(number, part)
+        return changed
 
     @property
     def rows(self) -> list[int]:
@@ -62,20 +69,26 @@ class JournalIndex:
                         events.append(line.event)
         return events
 
-    def _scan(self, number: int, part: Path) -> None:
-        at = 0
+    def _scan(self, number: int, part: Path) -> set[int]:
+        count, at = self._read.get(part, (0, 0))
+        changed: set[int] = set()
         with part.open("rb") as file:
-            for count, line in enumerate(file, start=1):
+            file.seek(at)
+            for line in file:
                 if not line.endswith(b"\n"):
-                    return
+                    break
+                count += 1
                 row, kind = _identity(line)
                 if row is not None:
+                    changed.add(row)
                     self._places.setdefault(row, array("q")).extend((number, at))
                     if kind == "ended":
                         self.ended.add(row)
                 elif kind not in ("plan", "part"):
                     self.damage.append(f"{part.name}:{count}: not a journal line")
                 at += len(line)
+        self._read[part] = count, at
+        return changed
 
 
 def mean_latencies(folder: Path) -> dict[int, float]:
