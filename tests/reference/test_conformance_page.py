@@ -173,6 +173,7 @@ def test_rows_say_of_the_code_what_is_true(flag: str):
     )
 
 
+@pytest.mark.filterwarnings("ignore:evaluatorq.simulation.types is now called")
 def test_documented_modules_can_be_imported():
     for name, flag in FLAG_OF.items():
         if name.startswith("evaluatorq."):

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaluatorq.errors import ConfigError, MissingLLMCredentialsError, ReplayError
+from evaluatorq.errors import CaseError, ConfigError, MissingLLMCredentialsError, ReplayError
 from evaluatorq.llm.endpoint import Sampling
 from evaluatorq.model.calls import LLMCallConfig
-from evaluatorq.simulation import Persona, Scenario, SimulationDatapoint, SimulationResult, simulate
+from evaluatorq.simulation import Criterion, Persona, Scenario, SimulationDatapoint, SimulationResult, simulate
 from evaluatorq.simulation.calling import sampling_of, timeout_of
 from evaluatorq.simulation.config import ALIASES, SimulationConfig
 from evaluatorq.simulation.elsewhere import ELSEWHERE
@@ -139,6 +139,31 @@ async def test_one_persona_and_one_scenario_of_ones_own_make_one_result():
         target=answer, personas=[persona], scenarios=[Scenario(name="S", goal="g")], offline=True, max_turns=1
     )
     assert [type(result) for result in results] == [SimulationResult]
+
+
+BLANK = {
+    "persona": a_persona(name="", background=""),
+    "scenario": Scenario(name="", goal="", context=" ", criteria=[]),
+    "criterion": Scenario(name="S", goal="g", criteria=[Criterion(type="must_happen", description="")]),
+}
+
+
+@pytest.mark.parametrize("which", BLANK)
+async def test_what_code_leaves_blank_is_taken_as_it_is(which: str):
+    case = BLANK[which]
+    persona, scenario = (case, SCENARIO) if isinstance(case, Persona) else (PERSONA, case)
+    point = SimulationDatapoint(id="dp_1", persona=persona, scenario=scenario, first_message="hello")
+    for given in ({"personas": [persona], "scenarios": [scenario]}, {"datapoints": [point]}):
+        [result] = await simulate(target=answer, offline=True, max_turns=1, **given)
+        assert result.terminated_by == "max_turns"
+
+
+async def test_what_a_file_leaves_blank_is_not_finished(tmp_path: Path):
+    file = tmp_path / "cases.yaml"
+    text = PERSONA.model_copy(update={"background": ""}).model_dump_json(exclude_none=True)
+    file.write_text(text + "\n", encoding="utf-8")
+    with pytest.raises(CaseError, match=r"cases\.yaml:1: background: is blank"):
+        await simulate(target=answer, offline=True, personas=[file], scenarios=[SCENARIO])
 
 
 # ---------------------------------------------------------------- how models are called

@@ -205,9 +205,7 @@ def test_a_selection_from_nothing_is_refused() -> None:
     [
         (datapoint(persona=ANNA.model_copy(update={"patience": 2.5})), "persona.patience", "0 to 1"),
         (datapoint(persona=ANNA.model_copy(update={"patience": math.nan})), "persona.patience", "0 to 1"),
-        (datapoint(persona=ANNA.model_copy(update={"name": " "})), "persona.name", "blank"),
-        (datapoint(scenario=LATE.model_copy(update={"goal": ""})), "scenario.goal", "blank"),
-        (datapoint(scenario=LATE.model_copy(update={"criteria": []})), "scenario.criteria", "empty"),
+        (datapoint(scenario=LATE.model_copy(update={"knows": {"order": ""}})), "scenario.knows.order", "blank"),
         (
             datapoint(
                 scenario=LATE.model_copy(update={"criteria": [MustHappenCriterion("a", check={"agent_says": "("})]})
@@ -219,7 +217,7 @@ def test_a_selection_from_nothing_is_refused() -> None:
         (datapoint(id=""), "id", "blank"),
     ],
 )
-def test_datapoints_built_in_python_are_held_to_the_same_rules(
+def test_datapoints_built_in_python_are_held_to_rules_too(
     case: SimulationDatapoint, field: str, words: str
 ) -> None:
     with pytest.raises(CaseError, match=words) as caught:

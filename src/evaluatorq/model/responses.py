@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -59,6 +59,23 @@ class AgentResponse(Record):
     finish_reason: str | None = None
     refusal: str | None = None
     error: AgentResponseError | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(  # noqa: PLR0913  the fields, and the shorthand that a type checker cannot see in a validator
+            self,
+            *,
+            text: str | None = None,
+            output: Sequence[OutputItem] = (),
+            usage: Usage | None = None,
+            model: str | None = None,
+            response_id: str | None = None,
+            trace_id: str | None = None,
+            span_id: str | None = None,
+            finish_reason: str | None = None,
+            refusal: str | None = None,
+            error: AgentResponseError | None = None,
+        ) -> None: ...
 
     @model_validator(mode="before")
     @classmethod

@@ -31,7 +31,7 @@ def export_markdown(
     ``run_token_usage_total`` is everything that the run cost; what it has beside the conversations is shown apart.
     """
     about = _about(results, target, run_date, executive_summary)
-    about = _with_total(about, results, run_token_usage_total)
+    about = with_total(about, results, run_token_usage_total)
     most = markdown_report.MOST_TRANSCRIPTS
     return markdown_report.markdown_report(Document.of(_results(results), about, _run(results), recommendations, most))
 
@@ -47,7 +47,7 @@ def export_html(
 ) -> str:
     """One HTML file of a run or of results, without scripts and offline; ``ConfigError`` without the extra ``html``."""
     about = _about(results, target, run_date, executive_summary)
-    about = _with_total(about, results, run_token_usage_total)
+    about = with_total(about, results, run_token_usage_total)
     return html_report(Document.of(_results(results), about, _run(results), recommendations))
 
 
@@ -67,7 +67,7 @@ def _about(results: Reported, target: str, run_date: datetime | str | None, word
     return About(f"Simulation of {target}" + (f", {date}" if date else ""), target=target, words=words)
 
 
-def _with_total(about: About, results: Reported, total: Usage | None) -> About:
+def with_total(about: About, results: Reported, total: Usage | None) -> About:
     """Whatever a given total has beyond the conversations is work beside them."""
     if total is None or about.spent:
         return about

@@ -113,7 +113,7 @@ if TYPE_CHECKING:
     from evaluatorq.simulation.rich_hooks import (
         RichHooks,
     )
-    from evaluatorq.simulation.runner import (
+    from evaluatorq.simulation.runner.simulation import (
         SimulationRunner,
         wrap_simulation_agent,
     )
@@ -187,7 +187,7 @@ _HOMES = {
     "SimulationResults": "simulation.api",
     "SimulationRun": "model.runs",
     "SimulationRunMeta": "simulation.hooks",
-    "SimulationRunner": "simulation.runner",
+    "SimulationRunner": "simulation.runner.simulation",
     "SimulationScorer": "evaluators.builtin",
     "SimulationScoringConfig": "evaluators.scoring",
     "StartingEmotion": "model.cases",
@@ -224,7 +224,7 @@ _HOMES = {
     "simulate": "simulation.api",
     "simulate_sync": "simulation.api",
     "to_open_responses": "simulation.convert",
-    "wrap_simulation_agent": "simulation.runner",
+    "wrap_simulation_agent": "simulation.runner.simulation",
 }
 
 if not TYPE_CHECKING:

@@ -11,7 +11,14 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Discriminator, Tag
 
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
-from evaluatorq.store.case_rules import Problem, Rule, persona_rule, scenario_rule
+from evaluatorq.store.case_rules import (
+    Problem,
+    Rule,
+    made_persona_rule,
+    made_scenario_rule,
+    persona_rule,
+    scenario_rule,
+)
 from evaluatorq.store.datapoint_rows import read_row
 
 
@@ -30,11 +37,12 @@ def _case_or_path(value: object) -> str:
     return "path" if isinstance(value, str | PathLike) else "case"
 
 
-def _by(rule: Rule, value: object) -> object:
-    """Holds a case to the rules of case files, whether written as a mapping or made in Python."""
-    raw = value.model_dump(mode="json", warnings=False) if isinstance(value, BaseModel) else value
-    if isinstance(raw, dict):
-        _refuse(rule(raw))
+def _by(written: Rule, made: Rule, value: object) -> object:
+    """Holds a case to the rules of case files where it is a mapping, to those of records where it is one."""
+    if isinstance(value, BaseModel):
+        _refuse(made(value.model_dump(mode="json", warnings=False)))
+    elif isinstance(value, dict):
+        _refuse(written(value))
     return value
 
 
@@ -74,8 +82,8 @@ def _one_or_unbounded(value: int) -> int:
 
 Text = Annotated[str, AfterValidator(_not_blank)]
 PathItem = Annotated[Path, Tag("path")]
-PersonaCase = Annotated[Persona, BeforeValidator(partial(_by, persona_rule)), Tag("case")]
-ScenarioCase = Annotated[Scenario, BeforeValidator(partial(_by, scenario_rule)), Tag("case")]
+PersonaCase = Annotated[Persona, BeforeValidator(partial(_by, persona_rule, made_persona_rule)), Tag("case")]
+ScenarioCase = Annotated[Scenario, BeforeValidator(partial(_by, scenario_rule, made_scenario_rule)), Tag("case")]
 PersonaItem = Annotated[PersonaCase | PathItem, Discriminator(_case_or_path)]
 ScenarioItem = Annotated[ScenarioCase | PathItem, Discriminator(_case_or_path)]
 Personas = Annotated[tuple[PersonaItem, ...] | None, BeforeValidator(_listed), AfterValidator(_not_empty)]

@@ -1,7 +1,9 @@
 """What a persona, a scenario and a datapoint must look like, as rules over plain JSON values.
 
 A rule yields every problem it finds, each with its place and what would be right. The models are lenient, so that saved
-runs of any age load; these rules hold for what people write, in files and in Python.
+runs of any age load; these rules hold for what people write, in files and in Python. Records that code made (the
+``made_*`` rules) may have blank names, goals, backgrounds and descriptions, as in the published package: code that
+leaves one blank means it, while a file that does is not finished.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from evaluatorq.store.rules import (
     record,
     registered,
     shown,
+    string,
     text,
     trait,
 )
@@ -195,12 +198,30 @@ def _one_goal(value: JsonValue) -> Iterator[Problem]:
 persona_rule = record("a persona", PERSONA_REQUIRED, PERSONA_OPTIONAL)
 scenario_rule = all_of(record("a scenario", SCENARIO_REQUIRED, SCENARIO_OPTIONAL), _one_goal)
 
+
+def _made_criteria(value: JsonValue) -> Iterable[Problem]:
+    return () if value == [] else _MADE_CRITERIA(value)
+
+
+_MADE_CRITERIA = list_of(
+    record("a criterion", {"type": choice(get_args(CriterionType)), "description": string}, _CRITERION_MORE), "criteria"
+)
+_MADE_SCENARIO: Fields = {**SCENARIO_OPTIONAL, "context": string, "ground_truth": string, "criteria": _made_criteria}
+made_persona_rule = record("a persona", {**PERSONA_REQUIRED, "name": string, "background": string}, PERSONA_OPTIONAL)
+made_scenario_rule = all_of(record("a scenario", {"name": string, "goal": string}, _MADE_SCENARIO), _one_goal)
+made_datapoint_rule = record(
+    "a datapoint",
+    {"persona": made_persona_rule, "scenario": made_scenario_rule},
+    {**DATAPOINT_FIELDS, "user_system_prompt": string, "first_message": string},
+)
+
 PERSONA_KEYS = frozenset((*PERSONA_REQUIRED, *PERSONA_OPTIONAL))
 SCENARIO_KEYS = frozenset((*SCENARIO_REQUIRED, *SCENARIO_OPTIONAL))
 DATAPOINT_MARKS = frozenset(("persona", "scenario", "inputs", "persona_name", "scenario_name"))
 
 __all__ = [
     "DATAPOINT_FIELDS", "DATAPOINT_MARKS", "PERSONA_KEYS", "PERSONA_OPTIONAL", "PERSONA_REQUIRED", "SCENARIO_KEYS",
-    "SCENARIO_OPTIONAL", "SCENARIO_REQUIRED", "Fields", "Problem", "Rule", "anything", "near_or_known", "persona_rule",
-    "record", "scenario_rule", "shown", "text",
+    "SCENARIO_OPTIONAL", "SCENARIO_REQUIRED", "Fields", "Problem", "Rule", "anything", "made_datapoint_rule",
+    "made_persona_rule", "made_scenario_rule", "near_or_known", "persona_rule", "record", "scenario_rule", "shown",
+    "text",
 ]  # fmt: skip

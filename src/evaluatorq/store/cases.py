@@ -23,6 +23,7 @@ from evaluatorq.store.case_rules import (
     PERSONA_KEYS,
     SCENARIO_KEYS,
     Problem,
+    made_datapoint_rule,
     persona_rule,
     scenario_rule,
     shown,
@@ -98,11 +99,11 @@ def validate_paths(paths: Iterable[CasePath], kind: Kind | None = None) -> Valid
 
 
 def check_datapoints(datapoints: Sequence[SimulationDatapoint]) -> None:
-    """Holds datapoints made in Python to the same rules; ``CaseError`` has a field such as ``datapoints[0].id``."""
+    """Holds datapoints that code made to the rules for records; ``CaseError`` has a field like ``datapoints[0].id``."""
     seen: dict[tuple[str, int | None], int] = {}
     for row, datapoint in enumerate(datapoints):
         raw: JsonValue = datapoint.model_dump(mode="json", warnings=False)
-        problem = next(iter(read_row(raw).problems), None)
+        problem = next(iter(made_datapoint_rule(raw)), None)
         same = datapoint.id, datapoint.sample
         if problem is None and same in seen:
             problem = Problem(f"{datapoint.id!r} is also datapoints[{seen[same]}]; ids are unique", ("id",))

@@ -73,6 +73,11 @@ def any_text(value: JsonValue) -> Iterator[Problem]:
     return iter(()) if value == "" else text(value)
 
 
+def string(value: JsonValue) -> Iterator[Problem]:
+    """Text of any kind, also blank."""
+    return iter(()) if isinstance(value, str) else text(value)
+
+
 def trait(value: JsonValue) -> Iterator[Problem]:
     """A number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float):
