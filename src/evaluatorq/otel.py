@@ -238,9 +238,10 @@ class OpenTelemetrySink:
         judgment, at = event.judgment, _nanoseconds(event.at)
         goal: dict[str, Attribute] = {
             "gen_ai.evaluation.name": "goal",
-            "gen_ai.evaluation.score.value": judgment.goal_completion_score,
             "gen_ai.evaluation.score.label": "reached" if judgment.goal_achieved else "not reached",
         }
+        if "goal_completion_score" not in event.unknown_scores:
+            goal["gen_ai.evaluation.score.value"] = judgment.goal_completion_score
         if self._capture:
             goal["gen_ai.evaluation.explanation"] = judgment.reason
         span.add_event("gen_ai.evaluation.result", goal, at)

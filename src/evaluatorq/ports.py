@@ -84,6 +84,7 @@ class JudgeReply:
     """A verdict. ``strict`` holds occurrences to their quotes; ``refused`` names criteria whose verdict did not hold.
 
     ``goal_known`` is ``False`` when this judge could not decide the goal (an offline judge without a goal check).
+    ``unknown_scores`` says of numbers in the judgment that they stand for nothing, and why.
     """
 
     judgment: Judgment
@@ -92,6 +93,7 @@ class JudgeReply:
     strict: bool = True
     goal_known: bool = True
     refused: dict[str, str] = field(default_factory=dict)
+    unknown_scores: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +186,6 @@ class Changeable(Protocol):
 
 
 @runtime_checkable
-class Closeable(Protocol):
-@runtime_checkable
 class Forgetful(Protocol):
     """A participant that gives up after so many unusable answers to one question, and may begin in the middle of it."""
 
@@ -194,6 +194,8 @@ class Forgetful(Protocol):
         ...
 
 
+@runtime_checkable
+class Closeable(Protocol):
     """A participant that holds something to give back when its conversation ends."""
 
     async def aclose(self) -> None:

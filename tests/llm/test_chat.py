@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 
+import anyio
 import pytest
 from fake_endpoint import FakeEndpoint, Seen, Served, completion, refusal, tool_answer
 
@@ -412,3 +413,112 @@ async def test_an_endpoint_that_refuses_everything_is_asked_only_so_often(pool, 
 async def test_a_model_without_credentials_says_so_when_it_is_named(pool) -> None:
     with pytest.raises(MissingLLMCredentialsError):
         pool.model("m")
+
+
+# ---------------------------------------------------------------- what it cannot take and calls an error of its own
+
+
+def uses(seen: Seen, part: str) -> bool:
+    if part in ("system", "developer"):
+        return any(message["role"] == part for message in seen.body["messages"])
+    return part in (seen.body.get("response_format") or {"type": ""})["type"] or part in seen.body
+
+
+def breaking_on(*parts: str):
+    """An endpoint that answers status 500, in prose, to whatever holds one of the parts."""
+
+    def answer(seen: Seen) -> Served:
+        if any(uses(seen, part) for part in parts):
+            return Served(b'{"error": {"message": "argument is not iterable", "type": "internal_server_error"}}', 500)
+        if "tool_choice" in seen.body:
+            return tool_answer("verdict", '{"passed": true}')
+        return completion({"content": '{"passed": true}'})
+
+    return answer
+
+
+async def asked_often(pool: ModelPool, fake: FakeEndpoint, request: ChatRequest, times: int) -> list[bool | str]:
+    """As a caller does who asks again after a failure that may pass: whether each attempt was answered."""
+    answered: list[bool | str] = []
+    for _ in range(times):
+        try:
+            await model(pool, fake).complete(request)
+            answered.append(True)
+        except CallError as error:
+            answered.append(False if error.code == "server_error" and error.retryable else error.code)
+    return answered
+
+
+async def test_a_forced_tool_that_an_endpoint_breaks_on_is_given_up_after_three_proofs(pool, fake) -> None:
+    fake.answer = breaking_on("tool_choice")
+    assert await asked_often(pool, fake, JUDGE, 8) == [False, True, False, True, False, True, True, True]
+    assert len(fake.seen) == 8, "nothing was asked that the caller did not ask"
+    assert [uses(seen, "json_schema") for seen in fake.seen] == [False] * 6 + [True] * 2
+    assert pool.answer_forms() == {f"m @ {fake.base_url}": "json_schema"}
+    assert pool.dropped() == {f"m @ {fake.base_url}": ["tool_choice (failed with status 500, worked without)"]}
+
+
+async def test_every_form_that_it_breaks_on_is_given_up_in_turn(pool, fake) -> None:
+    fake.answer = breaking_on("tool_choice", "json_schema")
+    answered = await asked_often(pool, fake, JUDGE, 14)
+    assert answered == [False, True] * 6 + [True, True]
+    assert pool.answer_forms() == {f"m @ {fake.base_url}": "json_object"}
+    assert len(pool.dropped()[f"m @ {fake.base_url}"]) == 2
+
+
+@pytest.mark.parametrize(("broken", "sent"), [("developer", "system"), ("system", "developer")])
+async def test_a_role_that_an_endpoint_breaks_on_goes_out_under_another(pool, fake, broken: str, sent: str) -> None:
+    fake.answer = breaking_on(broken)
+    lines = (encode_message(broken, "Be brief."), encode_message("user", "Hi"))  # type: ignore[arg-type]
+    assert await asked_often(pool, fake, ChatRequest(ChatPrefix(""), lines), 8) == [False, True] * 3 + [True, True]
+    assert [message["role"] for message in fake.bodies[-1]["messages"]] == [sent, "user"]
+    assert [message["role"] for message in fake.bodies[1]["messages"]] == ["user", "user"]
+    assert pool.dropped() == {f"m @ {fake.base_url}": [f"role {broken} (sent as {sent})"]}
+
+
+async def test_the_part_that_is_to_blame_is_found_among_several(pool, fake) -> None:
+    fake.answer = breaking_on("system")
+    answered = await asked_often(pool, fake, JUDGE, 16)
+    assert answered[-4:] == [True] * 4
+    assert pool.dropped() == {f"m @ {fake.base_url}": ["role system (sent as developer)"]}
+    assert pool.answer_forms() == {f"m @ {fake.base_url}": "tool"}
+
+
+@pytest.mark.parametrize(
+    "answered", ["0001", "010001", "01010001", "0000000000001", "0011", "0100100011"], ids=lambda text: text
+)
+async def test_an_overload_that_passes_switches_nothing_off(pool, fake, answered: str) -> None:
+    waiting = [kind == "1" for kind in answered]
+
+    def answer(seen: Seen) -> Served:
+        well = waiting.pop(0) if waiting else True
+        return breaking_on()(seen) if well else Served(b"{}", 500)
+
+    fake.answer = answer
+    await asked_often(pool, fake, JUDGE, len(answered) + 3)
+    assert pool.dropped() == {}
+    assert "tool_choice" in fake.bodies[-1]
+
+
+async def test_what_worked_once_is_never_doubted(pool, fake) -> None:
+    fake.answer = breaking_on()
+    await model(pool, fake).complete(JUDGE)
+    fake.answer = breaking_on("tool_choice")
+    assert await asked_often(pool, fake, JUDGE, 10) == [False] * 10
+    assert pool.dropped() == {}
+
+
+@pytest.mark.parametrize("served", [Served(b"{}", 503), Served(b"{}", 529), Served(b"{}", 500, {"retry-after": "1"})])
+async def test_an_endpoint_that_says_it_is_overloaded_is_believed(pool, fake, served: Served) -> None:
+    fake.answer = lambda seen: served if "tool_choice" in seen.body else completion({"content": '{"passed": true}'})
+    assert await asked_often(pool, fake, JUDGE, 8) == [False] * 8
+    assert all("tool_choice" in body for body in fake.bodies)
+
+
+async def test_answers_that_come_in_together_are_one_proof(pool, fake) -> None:
+    fake.answer = breaking_on("tool_choice")
+    for _ in range(2):
+        async with anyio.create_task_group() as group:
+            for _ in range(6):
+                group.start_soon(asked_often, pool, fake, JUDGE, 1)
+    assert pool.dropped() == {}

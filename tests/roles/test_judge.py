@@ -294,13 +294,6 @@ async def test_one_criterion_that_does_not_hold_is_re_asked_then_refused_and_the
         ({"goal_achieved": "false"}, "goal_achieved"),
         ({"goal_achieved": None}, "goal_achieved"),
         ({"should_terminate": 1}, "should_terminate"),
-        ({"goal_completion_score": None}, "goal_completion_score"),
-        ({"goal_completion_score": True}, "goal_completion_score"),
-        ({"goal_completion_score": 3.5}, "goal_completion_score"),
-        ({"goal_completion_score": -0.1}, "goal_completion_score"),
-        ({"goal_completion_score": math.nan}, "goal_completion_score"),
-        ({"goal_completion_score": "nan"}, "goal_completion_score"),
-        ({"goal_completion_score": "high"}, "goal_completion_score"),
         ({"criteria_verdicts": {"criteria_0": True}}, "criteria_verdicts"),
         ({"criteria_verdicts": [*map(entry, IDS), "criteria_0"]}, "criteria_verdicts"),
         ({"criteria_verdicts": [*map(entry, IDS), {"occurred": False}]}, "criteria_verdicts"),
@@ -324,12 +317,39 @@ async def test_an_empty_answer_is_no_verdict():
     assert error.code == "bad_verdict"
 
 
-@pytest.mark.parametrize("score", [8, -1, True, "80%", math.inf, [1]])
-async def test_a_quality_score_out_of_range_is_re_asked_and_then_left_out_not_clamped(score: object):
-    reply = await last_of(ScriptedModel(verdict(*map(entry, IDS), response_quality=score)))
+@pytest.mark.parametrize("score", [8, -0.1, True, "80%", "nan", math.nan, math.inf, [1]])
+@pytest.mark.parametrize("name", ["goal_completion_score", "response_quality"])
+async def test_a_number_that_is_no_score_is_re_asked_once_then_unknown_and_the_quotes_count(name: str, score: object):
+    model = ScriptedModel(GOOD | {name: score})
+    role = JudgeRole(model, seat_for())
+    fault = await fault_of(role)
+    assert (fault.code, fault.reask) == ("bad_verdict", True)
+    assert f"{name}: it must be a number from 0 to 1" in (fault.message + (model.requests[-1].tail or ""))
+    reply = await role.judge(TRANSCRIPT, IDS, final=False)
+    assert f"{name}: it must be a number from 0 to 1" in (model.requests[-1].tail or "")
+    assert list(reply.unknown_scores) == [name]
+    assert (reply.judgment.goal_achieved, reply.judgment.tone_appropriateness, reply.refused) == (True, 1.0, {})
+    assert getattr(reply.judgment, name) in (None, 0.0)
+    assert [v.criterion_id for v in reply.judgment.criteria_verdicts or () if v.occurred] == [
+        "criteria_0",
+        "criteria_3",
+    ]
+
+
+@pytest.mark.parametrize("left_out", [False, True])
+async def test_a_goal_score_that_was_not_given_is_unknown_and_not_zero(left_out: bool):
+    answer = GOOD | {"goal_completion_score": None}
+    if left_out:
+        del answer["goal_completion_score"]
+    role = JudgeRole(ScriptedModel(answer), seat_for())
+    assert (await fault_of(role)).reask
+    assert list((await role.judge(TRANSCRIPT, IDS, final=False)).unknown_scores) == ["goal_completion_score"]
+
+
+async def test_a_bad_number_beside_a_bad_quote_does_not_shorten_the_patience_for_the_quote():
+    reply = await last_of(ScriptedModel(REPAIRABLE | {"goal_completion_score": 7}))
     assert not isinstance(reply, CallError)
-    assert reply.judgment.response_quality is None
-    assert reply.judgment.tone_appropriateness == 1.0
+    assert (list(reply.refused), list(reply.unknown_scores)) == (["criteria_0"], ["goal_completion_score"])
 
 
 async def test_an_answer_put_right_is_accepted_at_once():

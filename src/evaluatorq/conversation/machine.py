@@ -58,12 +58,13 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Turn:
-    """One begun turn: what it cost, its verdict, or why it has none."""
+    """One begun turn: what it cost, its verdict and what of that is unknown, or why it has none."""
 
     number: int
     usage: Usage
     judgment: Judgment | None = None
     note: str = ""
+    unknown_scores: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ class Conversation:
     target_model: str | None = None
     judgment: Judgment | None = None
     goal_known: bool = False
+    completion_known: bool = False
     final_verdict: bool = False
     environment: Environment = Environment()
     facts: Facts = ()
@@ -335,8 +337,9 @@ def _turn_judged(state: Conversation, event: TurnJudged) -> Conversation:
         ledger=ledger,
         judgment=judgment,
         goal_known=event.goal_known,
+        completion_known="goal_completion_score" not in event.unknown_scores,
         final_verdict=last,
-        turns=_judged(state, judgment),
+        turns=_judged(state, judgment, event.unknown_scores),
     )
     if state.ending is not None:
         return _close(state, state.ending)
@@ -488,10 +491,10 @@ def _note(state: Conversation, text: str) -> Conversation:
     return replace(state, turns=(*state.turns[:-1], replace(state.turns[-1], note=text)))
 
 
-def _judged(state: Conversation, judgment: Judgment) -> tuple[Turn, ...]:
+def _judged(state: Conversation, judgment: Judgment, unknown_scores: Mapping[str, str]) -> tuple[Turn, ...]:
     """Puts the verdict on the last completed turn; a turn that broke before its reply keeps its reason."""
     turns = list(state.turns)
     at = next((i for i, turn in enumerate(turns) if turn.number == state.turn_count), None)
     if at is not None:
-        turns[at] = replace(turns[at], judgment=judgment, note="")
+        turns[at] = replace(turns[at], judgment=judgment, note="", unknown_scores=unknown_scores)
     return tuple(turns)

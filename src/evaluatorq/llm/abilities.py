@@ -3,7 +3,7 @@
 Nothing is guessed from names. An endpoint that refuses a field says which (``error.param``); the same request then goes
 out without it, once and for all, and the refusal is a fact for the run file. Structured answers come down a ladder: a
 forced tool call, a JSON schema, JSON mode, the schema in the prompt. A form that the endpoint takes and does not heed
-is given up as well, unless it ever worked.
+is given up as well, unless it ever worked; so is a form or a role that it breaks on (``evaluatorq.llm.doubts``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import IntEnum
 
+from evaluatorq.llm.doubts import FORM, Doubts, Trial
 from evaluatorq.llm.errors import ApiError
 
 _REFUSING_CODES = {
@@ -19,6 +20,7 @@ _REFUSING_CODES = {
 }  # fmt: skip
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens"}
 _ROLES = ("system", "developer", "user")
+_LINE_OF = {role: b'{"role":"%s"' % role.encode() for role in _ROLES[:2]}
 HEEDLESS_ANSWERS = 2
 """So many answers without an object, and none with one, show that a form of asking is not heeded."""
 
@@ -37,6 +39,11 @@ class AnswerForm(IntEnum):
         return AnswerForm(max(0, self - 1))
 
 
+_FORM_NAMES = {
+    AnswerForm.TOOL: "tool_choice",
+    AnswerForm.JSON_SCHEMA: "response_format json_schema",
+    AnswerForm.JSON_OBJECT: "response_format json_object",
+}
 _FORM_FIELDS = {
     AnswerForm.TOOL: {"tools", "tool_choice", "functions", "function_call"},
     AnswerForm.JSON_SCHEMA: {"response_format", "json_schema"},
@@ -53,7 +60,8 @@ class Abilities:
         self.form = AnswerForm.TOOL
         self.form_works = False
         self.refused_in_every_form = False
-        self.roles: dict[str, str] = {}
+        self._doubts = Doubts()
+        self._broke: list[str] = []
         self._refused_roles: set[str] = set()
         self._heedless = 0
         self._fields: dict[str, str | None] = {}
@@ -67,7 +75,23 @@ class Abilities:
     def dropped(self) -> list[str]:
         """What was refused, with what is sent instead where there is something."""
         fields = [name if new is None else f"{name} (sent as {new})" for name, new in self._fields.items()]
-        return fields + [f"role {old} (sent as {new})" for old, new in self.roles.items()]
+        broke = [f"{name} (failed with status 500, worked without)" for name in self._broke]
+        return fields + broke + [f"role {old} (sent as {new})" for old, new in self._roles_without().items()]
+
+    @property
+    def trial(self) -> Trial:
+        """What the next request leaves out to see whether it works without."""
+        return self._doubts.trial
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Roles that are sent under another name."""
+        left_out = self.trial.left_out & _LINE_OF.keys()
+        return dict.fromkeys(left_out | self._refused_roles, "user") if left_out else self._roles_without()
+
+    def _roles_without(self) -> dict[str, str]:
+        instead = next(role for role in _ROLES if role not in self._refused_roles)
+        return {own: instead for own in _ROLES if own in self._refused_roles}
 
     def sent_as(self, field: str) -> str | None:
         """The name under which ``field`` is accepted, ``None`` when under none."""
@@ -100,16 +124,32 @@ class Abilities:
             return False
         if refused not in self._refused_roles:
             self._refused_roles.add(refused)
-            instead = next(role for role in _ROLES if role not in self._refused_roles)
-            self.roles.update({own: instead for own in _ROLES if self.roles.get(own, own) in self._refused_roles})
             self.version += 1
         return True
+
+    def answered_whole(self, trial: Trial, form: AnswerForm | None, body: bytes) -> None:
+        """Books a request that was answered, whatever the answer holds."""
+        for part in self._doubts.answered(trial, _parts(form, body)):
+            if part == FORM:
+                self._broke.append(_FORM_NAMES[self.form])
+                self.take_form(self.form.below)
+            else:
+                self.learn_role(part)
+        if self._doubts.trial is not trial:
+            self.version += 1
+
+    def broke_down(self, trial: Trial, form: AnswerForm | None, body: bytes) -> None:
+        """Books a request that failed with status 500, which may be the doing of one of its optional parts."""
+        self._doubts.failed(trial, _parts(form, body))
+        if self._doubts.trial is not trial:
+            self.version += 1
 
     def take_form(self, form: AnswerForm) -> None:
         """From now on structured answers are asked for in this form."""
         if form is not self.form:
             self.form = form
             self._heedless = 0
+            self._doubts.forget(FORM)
             self.version += 1
 
     def answered(self, form: AnswerForm, *, with_object: bool) -> None:
@@ -122,3 +162,9 @@ class Abilities:
         self._heedless += 1
         if self._heedless >= HEEDLESS_ANSWERS:
             self.take_form(form.below)
+
+
+def _parts(form: AnswerForm | None, body: bytes) -> frozenset[str]:
+    """The optional parts of a request body; inside a text of it no quotation mark stands bare."""
+    roles = [role for role, line in _LINE_OF.items() if line in body]
+    return frozenset((FORM, *roles) if form else roles)

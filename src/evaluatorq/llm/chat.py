@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from evaluatorq.errors import CallError
 from evaluatorq.llm.abilities import Abilities, AnswerForm
 from evaluatorq.llm.body import Head, make_body, make_head, role_at
+from evaluatorq.llm.doubts import FORM
 from evaluatorq.llm.encode import decode_json, encode_json
 from evaluatorq.llm.endpoint import Endpoint, Sampling
 from evaluatorq.llm.errors import ApiError, api_call_error, clean_raw, read_api_error
@@ -89,21 +90,27 @@ class OpenAIChat:
         """Asks until the endpoint refuses nothing any more. Returns the answer and the form in which it was asked."""
         unnamed: CallError | None = None
         for _ in range(MOST_LESSONS):
-            head = self._head(request.prefix, form)
-            call = Call(self._url, self._headers, make_body(head, request), self._where)
+            trial = self.abilities.trial
+            asked = AnswerForm.PROMPT if form is not None and FORM in trial.left_out else form
+            head = self._head(request.prefix, asked)
+            body = make_body(head, request)
+            call = Call(self._url, self._headers, body, self._where)
             async with self._limiter.slot():
                 answer = await self._sender.send(call, self._timeout_s)
                 if 200 <= answer.status < 300:
                     reply = self._read(answer)
+                    self.abilities.answered_whole(trial, asked, body)
                     break
                 error = read_api_error(answer)
                 failure = api_call_error(error, self._where, answer.body, self.endpoint.secrets)
                 if self._learns(error, head, request):
                     form = None if form is None else min(form, self.abilities.form)
-                elif form and _may_mean_the_form(error, failure) and not self.abilities.form_settled:
+                elif asked and _may_mean_the_form(error, failure) and not self.abilities.form_settled:
                     unnamed = unnamed or failure
-                    form = form.below
+                    form = asked.below
                 else:
+                    if error.status == 500 and error.retry_after is None:
+                        self.abilities.broke_down(trial, asked, body)
                     raise failure if unnamed is None else self._not_the_form(unnamed)
         else:
             raise failure
@@ -111,7 +118,7 @@ class OpenAIChat:
             self.abilities.take_form(form)
         if reply.usage is not None:
             self._limiter.spend(reply.usage.total_tokens)
-        return reply, form
+        return reply, asked
 
     def _ran_out(self, reply: ChatReply) -> bool:
         """The answer used up its tokens; of a tool call that was cut some endpoints say that it ended as it should."""

@@ -118,7 +118,9 @@ class Observed(_Event):
 
 
 class TurnJudged(_Answer):
-    """A judge's verdict. ``refused`` maps criterion ids to why their verdict was not accepted."""
+    """A judge's verdict. ``refused`` maps criterion ids to why their verdict was not accepted, ``unknown_scores`` the
+    names of scores to why the number could not be taken.
+    """
 
     kind: Literal["turn_judged"] = "turn_judged"
     judgment: Judgment
@@ -126,6 +128,7 @@ class TurnJudged(_Answer):
     strict: bool = True
     goal_known: bool = True
     refused: dict[str, str] = Field(default_factory=dict)
+    unknown_scores: dict[str, str] = Field(default_factory=dict)
 
 
 class CallFailed(_Event):
@@ -149,6 +152,8 @@ PAUSED = "paused"
 """What is noted of a conversation that was put aside between two calls, to be gone on with later."""
 BELIEFS = "beliefs"
 """What is noted of values that somebody put forward: ``BeliefUpdate``, one or a list. They are kept in the record."""
+MODELS = "models"
+"""What is noted of all models that were asked so far, once a conversation learned more of them: ``Learned``."""
 REDACTED = "redacted"
 """What is noted of a conversation before the first line that is not as it happened."""
 RECORDED = "recorded"

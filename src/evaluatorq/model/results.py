@@ -28,7 +28,10 @@ class TerminatedBy(StrEnum):
 
 
 class TurnMetrics(Published):
-    """One begun turn: the judge's scores (0 to 1, ``None`` when not scored), its reason, and what the turn cost."""
+    """One begun turn: the judge's scores (0 to 1, ``None`` when not scored), its reason, and what the turn cost.
+
+    ``unknown_scores`` (ours) says of scores, the goal's included, why the judge's number could not be taken.
+    """
 
     turn_number: int
     token_usage: Usage
@@ -37,6 +40,7 @@ class TurnMetrics(Published):
     tone_appropriateness: float | None = None
     factual_accuracy: float | None = None
     judge_reason: str = ""
+    unknown_scores: dict[str, str] = Field(default_factory=dict)
 
 
 class ResponseTrace(Record):
@@ -65,8 +69,9 @@ class SimulationResult(Published):
     """One conversation: transcript, verdict, per-turn scores, tokens.
 
     Read ``metadata["criteria_meta"]`` for the verdicts. Ours, ignored by other readers: ``ended_by``,
-    ``failed_component``, ``goal_known`` (``False`` when nobody could decide the goal), ``judge_goal_achieved`` (the
-    judge's opinion where code decided), ``fully_audited``, ``criteria_audit``, ``usage_by_role``, ``row``,
+    ``failed_component``, ``goal_known`` (``False`` when nobody could decide the goal), ``completion_known`` (``False``
+    when nobody said in a number how far the goal was reached), ``judge_goal_achieved`` (the judge's opinion where code
+    decided), ``fully_audited``, ``criteria_audit``, ``usage_by_role``, ``row``,
     ``attempts``, ``final_state``, ``observations`` (one for each turn of the agent), ``expectations`` (``None`` where
     the scenario has none), ``claims`` (what the agent said that it did), ``cognition`` (what it believed and why),
     ``origin`` (what it was made from, where the conversation was not had anew).
@@ -93,6 +98,7 @@ class SimulationResult(Published):
     ended_by: EndedBy | None = None
     failed_component: Component | None = None
     goal_known: bool | None = None
+    completion_known: bool | None = None
     judge_goal_achieved: bool | None = None
     fully_audited: bool | None = None
     criteria_audit: list[CriterionAudit] = Field(default_factory=list)
@@ -111,6 +117,11 @@ class SimulationResult(Published):
     def last_trace_id(self) -> str | None:
         """The last trace id that a reply carried."""
         return next((trace.trace_id for trace in reversed(self.response_traces) if trace.trace_id), None)
+
+    @property
+    def completion(self) -> float | None:
+        """How far the goal was reached, from 0 to 1; ``None`` when nobody could say."""
+        return None if self.completion_known is False else self.goal_completion_score
 
     @property
     def errored(self) -> bool:

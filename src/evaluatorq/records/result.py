@@ -19,6 +19,7 @@ from evaluatorq.errors import ProtocolError
 from evaluatorq.model.cases import Check, Criterion, criterion_id_for
 from evaluatorq.model.events import Ended, Scored
 from evaluatorq.model.judgments import CriteriaMeta, CriterionAudit
+from evaluatorq.model.replacing import replace
 from evaluatorq.model.results import SimulationResult, TerminatedBy, TurnMetrics
 from evaluatorq.model.usage import NO_USAGE, Usage
 from evaluatorq.records.claims import claims_of
@@ -31,11 +32,14 @@ EXCHANGES_LOST = "environment", "infrastructure"
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Whether the goal was achieved, whether anybody could tell, and the judge's opinion where code decided."""
+    """Whether the goal was achieved, whether anybody could tell, and the judge's opinion where code decided.
+
+    ``score`` is how far it was reached, ``None`` where nobody said so in a number.
+    """
 
     achieved: bool
     known: bool
-    score: float
+    score: float | None
     judge: bool | None = None
 
 
@@ -56,7 +60,7 @@ def result_of(
         terminated_by=TerminatedBy(ended.terminated_by),
         reason=ended.reason,
         goal_achieved=goal.achieved,
-        goal_completion_score=goal.score,
+        goal_completion_score=goal.score or 0.0,
         rules_broken=_rules_broken(conversation, metas, verified=verified),
         turn_count=conversation.turn_count,
         token_usage=sum((turn.token_usage for turn in turns), NO_USAGE),
@@ -70,6 +74,7 @@ def result_of(
         ended_by=ended.ended_by,
         failed_component=ended.failed_component,
         goal_known=goal.known,
+        completion_known=goal.score is not None,
         judge_goal_achieved=goal.judge,
         fully_audited=all(meta.audited for meta in metas),
         criteria_audit=[audit for _, audit in audits],
@@ -188,20 +193,21 @@ def goal_of(conversation: Conversation, ended: Ended) -> Goal:
     """The goal's standing: decided by code where the scenario says how, else the judge's last word, else unknown."""
     judged = conversation.judgment if conversation.goal_known else None
     opinion = judged.goal_achieved if judged else None
+    rated = judged.goal_completion_score if judged and conversation.completion_known else None
     if ended.failed_component == "target":
         return Goal(achieved=False, known=True, score=0.0, judge=opinion)
     fact = _goal_fact(conversation)
     if ended.failed_component in EXCHANGES_LOST or (not fact and _broken_off(conversation, ended)):
         fact = None
     if fact is not None:
-        partial = judged.goal_completion_score if judged and not judged.goal_achieved else 0.0
+        partial = 0.0 if judged is None or judged.goal_achieved else rated
         return Goal(achieved=fact, known=True, score=1.0 if fact else partial, judge=opinion)
     trusted = ended.terminated_by != "error" or (
         ended.failed_component == "user_simulator" and conversation.final_verdict
     )
     if judged is None or not trusted or _decided_by_code(conversation):
-        return Goal(achieved=False, known=False, score=judged.goal_completion_score if judged else 0.0, judge=opinion)
-    return Goal(achieved=judged.goal_achieved, known=True, score=judged.goal_completion_score)
+        return Goal(achieved=False, known=False, score=rated, judge=opinion)
+    return Goal(achieved=judged.goal_achieved, known=True, score=rated)
 
 
 def _broken_off(conversation: Conversation, ended: Ended) -> bool:
@@ -235,7 +241,7 @@ def _turns(conversation: Conversation) -> list[TurnMetrics]:
     if left != NO_USAGE:
         if turns:
             last = turns[-1]
-            turns[-1] = Turn(last.number, last.usage + left, last.judgment, last.note)
+            turns[-1] = replace(last, usage=last.usage + left)
         else:
             turns.append(Turn(1, left, note=conversation.ended.reason if conversation.ended else ""))
     return [turn_metrics(turn, conversation) for turn in turns]
@@ -259,6 +265,7 @@ def turn_metrics(turn: Turn, conversation: Conversation) -> TurnMetrics:
         tone_appropriateness=judgment.tone_appropriateness,
         factual_accuracy=judgment.factual_accuracy,
         judge_reason=judgment.reason,
+        unknown_scores=dict(turn.unknown_scores),
     )
 
 

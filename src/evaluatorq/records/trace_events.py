@@ -146,6 +146,7 @@ def _turn_judged(step: JudgeStep) -> TurnJudged:
             "strict": not step.lenient_quotes,
             "goal_known": not step.goal_unknown,
             "refused": step.refused or {},
+            "unknown_scores": step.unknown_scores or {},
         }
     )
 

@@ -159,6 +159,7 @@ def _judge(place: Place, event: TurnJudged) -> JudgeStep:
             "lenient_quotes": _flag(not event.strict),
             "goal_unknown": _flag(not event.goal_known),
             "refused": event.refused or None,
+            "unknown_scores": event.unknown_scores or None,
         }
     )
 

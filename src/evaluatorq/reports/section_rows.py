@@ -71,6 +71,11 @@ def mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
+def completions(cases: Iterable[Case]) -> list[float]:
+    """How far each goal was reached; conversations where nobody could say are left out."""
+    return [known for case in cases if (known := case.result.completion) is not None]
+
+
 def _grouped(cases: Iterable[Case], of: Callable[[Case], Cohort]) -> dict[str, list[Case]]:
     groups: dict[str, list[Case]] = {}
     for case in cases:
@@ -152,7 +157,7 @@ def failures(cases: list[Case]) -> Data:
             "criteria": [_criterion(criterion) for criterion in case.criteria],
             "has_safety": any(criterion.type == "must_not_happen" for criterion in violated),
             "terminated_by": case.result.terminated_by.value, "reason": case.result.reason,
-            "score": case.result.goal_completion_score, "anchor": _anchor(case.index),
+            "score": case.result.completion, "anchor": _anchor(case.index),
         })  # fmt: skip
     return {"rows": rows}
 
@@ -199,7 +204,7 @@ def heatmap(cases: list[Case]) -> Data:
         {
             "persona_id": persona, "scenario_id": scenario, "persona": personas[persona],
             "scenario": scenarios[scenario], "success_rate": _rate(group),
-            "avg_score": mean([case.result.goal_completion_score for case in group]), "n": len(group),
+            "avg_score": mean(completions(group)), "n": len(group),
             "completed_conversations": sum(not case.errored for case in group),
             "errored_conversations": sum(case.errored for case in group),
         }
@@ -209,11 +214,10 @@ def heatmap(cases: list[Case]) -> Data:
 
 
 def scores(cases: list[Case]) -> Data:
-    """Every goal completion score, and those of conversations that came to their end."""
+    """Every goal completion score that is known, and those of conversations that came to their end."""
     completed = [case for case in cases if not case.errored]
     return {
-        "scores": [case.result.goal_completion_score for case in cases],
-        "measured_scores": [case.result.goal_completion_score for case in completed],
+        "scores": [*completions(cases)], "measured_scores": [*completions(completed)],
         "completed": len(completed), "errored": len(cases) - len(completed), "total": len(cases),
     }  # fmt: skip
 
@@ -246,7 +250,7 @@ def _breakdown(cases: list[Case], of: Callable[[Case], Cohort], *, turns: bool) 
             "id": identity, "name": of(group[0]).name, "conversations": len(group),
             "completed": sum(not case.errored for case in group), "errored": sum(case.errored for case in group),
             "goals_achieved": sum(case.achieved for case in group), "success_rate": _rate(group),
-            "avg_goal_completion_score": mean([case.result.goal_completion_score for case in group]),
+            "avg_goal_completion_score": mean(completions(group)),
             "total_tokens": sum(case.result.token_usage.total_tokens for case in group),
         }  # fmt: skip
         rows.append(row | ({"avg_turn_count": mean([c.result.turn_count for c in group])} if turns else {}))

@@ -14,7 +14,7 @@ from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import SimulationRecommendation
 from evaluatorq.model.usage import Usage
 from evaluatorq.reports import section_rows as rows
-from evaluatorq.reports.section_rows import Case, mean
+from evaluatorq.reports.section_rows import Case, completions, mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _summary(cases: list[Case], words: str | None) -> dict[str, JsonValue]:
         "goals_failed": total - errors - achieved,
         "errors": errors,
         "success_rate": rate,
-        "avg_goal_completion_score": mean([case.result.goal_completion_score for case in cases]) or 0.0,
+        "avg_goal_completion_score": mean(completions(cases)) if cases else 0.0,
         "avg_turn_count": mean([case.result.turn_count for case in cases]) or 0.0,
         "total_tokens": sum(case.result.token_usage.total_tokens for case in cases),
         "confidence": ("HIGH", "MEDIUM", "LOW")[level],

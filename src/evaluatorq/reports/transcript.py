@@ -49,7 +49,7 @@ class ConversationView:
     line: ConversationLine
     goal: str
     goal_achieved: bool | None
-    completion: float
+    completion: float | None
     judge_goal: bool | None
     reason: str
     turns: tuple[TurnView, ...]
@@ -64,7 +64,7 @@ def conversation_view(result: SimulationResult, index: int) -> ConversationView:
         line=line_of(result, index, criteria),
         goal=str(result.metadata.get("scenario_goal") or ""),
         goal_achieved=goal_of(result),
-        completion=result.goal_completion_score,
+        completion=result.completion,
         judge_goal=result.judge_goal_achieved,
         reason=result.reason,
         turns=tuple(_turns(result, criteria)),
@@ -161,9 +161,11 @@ def _head_rows(view: ConversationView) -> list[list[str | Text]]:
     goal = known[view.goal_achieved]
     if view.judge_goal is not None and view.judge_goal != view.goal_achieved:
         goal += f" (decided by code; the judge says {known[view.judge_goal]})"
-    rows: list[list[str | Text]] = [
-        ["goal", f"{goal}, {percent(view.completion)} complete: {one_line(view.goal, 300)}"]
-    ]
+    if view.completion is not None:
+        goal += f", {percent(view.completion)} complete"
+    elif view.goal_achieved is not None:
+        goal += ", how far is unknown"
+    rows: list[list[str | Text]] = [["goal", f"{goal}: {one_line(view.goal, 300)}"]]
     fault = f", the fault of {party(line.fault)}" if line.fault else ""
     rows.append(["ended", f"by {line.ended}{fault} after {plural(line.turns, 'turn')}: {one_line(view.reason, 300)}"])
     tokens = f"{result.token_usage.total_tokens:,}" + ("" if result.token_usage_known else " and more that nobody told")

@@ -2,7 +2,8 @@
 
 An unusable answer is asked for again three times, whatever was wrong with it, and each time the judge is told what. If
 then only single criteria do not hold, the rest of the verdict counts and those criteria stay unaudited, by name; if the
-answer as a whole does not hold, the judge has failed. Neither is ever a verdict on the agent.
+answer as a whole does not hold, the judge has failed. Neither is ever a verdict on the agent. Where only numbers do not
+hold, one more try is enough: then they are unknown, by name, and the verdict counts.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Sequence
 
 from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import LineCache
-from evaluatorq.model.messages import Message
 from evaluatorq.model.events import CallFailed
+from evaluatorq.model.messages import Message
 from evaluatorq.ports import ChatModel, ChatPrefix, ChatReply, ChatRequest, JudgeFactory, JudgeReply, Seat
 from evaluatorq.roles.asking import Asking, ask
 from evaluatorq.roles.prompts_judge import judge_system, judge_tail, judged_criteria, shown_to_judge, verdict_spec
@@ -30,11 +31,11 @@ class JudgeRole:
         self._transcript = LineCache(shown_to_judge)
         self._asking = Asking()
 
-    async def judge(self, messages: Sequence[Message], open_criteria: Sequence[str], *, final: bool) -> JudgeReply:
     def remind(self, failures: Sequence[CallFailed]) -> None:
         """Unusable answers that an earlier process got count among the re-asks."""
         self._asking.remind(failures)
 
+    async def judge(self, messages: Sequence[Message], open_criteria: Sequence[str], *, final: bool) -> JudgeReply:
         """A verdict; ``refused`` names criteria whose verdict did not hold even after three re-asks.
 
         Raises ``CallError`` with ``reask`` for an answer that does not hold, and without once that was asked too often.
@@ -45,11 +46,20 @@ class JudgeRole:
         request = ChatRequest(self._prefix, self._transcript.lines(messages), tail)
         reply, answer = await ask(self._model, request, self._asking, {})
         reading = read_verdict(answer, self._criteria, open_ids, messages)
-        if reading.judgment is None or (reading.problems and not self._asking.is_last):
+        if reading.judgment is None or self._asks_again(reading):
             raise self._refusal(reading, reply)
         return JudgeReply(
-            reading.judgment, usage=reply.usage, model=reply.model or self._model.name, refused=reading.refused
+            reading.judgment,
+            usage=reply.usage,
+            model=reply.model or self._model.name,
+            refused=reading.refused,
+            unknown_scores=reading.unknown_scores,
         )
+
+    def _asks_again(self, reading: Reading) -> bool:
+        if reading.refused and not self._asking.is_last:
+            return True
+        return bool(reading.unknown_scores) and self._asking.is_first
 
     def _refusal(self, reading: Reading, reply: ChatReply) -> CallError:
         error = CallError(

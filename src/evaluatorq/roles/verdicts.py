@@ -2,7 +2,8 @@
 
 Verdicts are matched by id alone. A text is never a truth value, a score is a number from 0 to 1, and an occurrence
 counts only with a quote that stands in the transcript. Nothing is repaired by guessing: what does not hold is named, so
-that the judge can be asked again.
+that the judge can be asked again. A number is not the verdict: one that cannot be taken is unknown, never clamped, and
+does not cost the occurrences beside it.
 """
 
 from __future__ import annotations
@@ -25,21 +26,22 @@ from evaluatorq.roles.prompts_judge import QUALITY_SCORES
 
 @dataclass(slots=True)
 class Reading:
-    """One answer, read. ``refused`` maps criteria to what is wrong with their verdict, ``bad_scores`` quality scores.
+    """One answer, read. ``refused`` maps criteria to what is wrong with their verdict, ``unknown_scores`` the same for
+    scores.
 
     ``faults`` concern the answer as a whole: with one of them there is no judgment.
     """
 
     verdicts: list[CriterionVerdict] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
-    bad_scores: dict[str, str] = field(default_factory=dict)
+    unknown_scores: dict[str, str] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
     judgment: Judgment | None = None
 
     @property
     def problems(self) -> str:
         """Everything that does not hold, one line each; empty for an answer without fault."""
-        every = {**self.faults, **self.bad_scores, **self.refused}
+        every = {**self.faults, **self.unknown_scores, **self.refused}
         return "\n".join(f"{part}: {reason}" for part, reason in every.items())
 
 
@@ -119,12 +121,12 @@ def _read_whole(answer: Mapping[str, JsonValue], criteria: Mapping[str, Criterio
             reading.faults[name] = f"it must be true or false, not {_shown(value)}"
     completion = _score(answer.get("goal_completion_score"))
     if completion is None:
-        reading.faults["goal_completion_score"] = _not_a_score(answer.get("goal_completion_score"))
+        reading.unknown_scores["goal_completion_score"] = _not_a_score(answer.get("goal_completion_score"))
     scores = {name: _score(answer.get(name)) for name in QUALITY_SCORES}
     for name, score in scores.items():
         if score is None and answer.get(name) is not None:
-            reading.bad_scores[name] = _not_a_score(answer.get(name))
-    if reading.faults or not isinstance(reason, str) or completion is None:
+            reading.unknown_scores[name] = _not_a_score(answer.get(name))
+    if reading.faults or not isinstance(reason, str):
         return
     reading.judgment = Judgment(
         should_terminate=flags["should_terminate"] is True,
@@ -135,7 +137,7 @@ def _read_whole(answer: Mapping[str, JsonValue], criteria: Mapping[str, Criterio
             for verdict in reading.verdicts
             if verdict.occurred and criteria[verdict.criterion_id].type == "must_not_happen"
         ],
-        goal_completion_score=completion,
+        goal_completion_score=completion or 0.0,
         criteria_verdicts=reading.verdicts,
         **scores,
     )

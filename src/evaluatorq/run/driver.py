@@ -296,6 +296,7 @@ class Driver:
             strict=reply.strict,
             goal_known=reply.goal_known,
             refused=reply.refused,
+            unknown_scores=reply.unknown_scores,
             model=reply.model,
             usage=reply.usage,
             usage_known=reply.usage is not None,
