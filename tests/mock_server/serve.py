@@ -9,7 +9,7 @@ What it answers depends on the request alone. The model's name says which role a
 A fault is ``{"role": …, "kind": …}`` with one of ``first`` (so many first attempts of each question), ``rate`` (drawn
 from question and attempt) or nothing (always), and for 429 and 503 ``retry_after``: seconds, or ``"date"``. Kinds: a
 status, ``quota``, ``hang``, ``drop``, ``slow``, ``cut``, ``malformed``, ``empty``. Answers that were spoiled on their
-way are charged all the same, as a provider would.
+way are charged all the same, as a provider would. Fields named in ``refused`` are refused wherever they are sent.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class Mock:
             "slow_s": 1.0,
             "hang_s": 3600.0,
             "echo_header": "",
+            "refused": [],
         }
         self.set(knobs)
         self.reset()
@@ -95,6 +96,9 @@ class Mock:
         doc = json.loads(text)
         role = "target" if path == "/agent" else next(r for r in ("user", "judge", "target") if r in doc["model"])
         case = (CASE.findall(text) or ["CASE-0000"])[0]
+        refused = next((field for field in self.knobs["refused"] if field in doc), None)
+        if refused is not None:
+            return 400, {}, error("unsupported_parameter", "Not here.", refused), "whole", lambda: None
         digest = zlib.crc32(body)
         self.repeats[case] += digest in self.bodies
         self.bodies.add(digest)
@@ -212,8 +216,8 @@ def completed(doc, said, out, usage, digest):
     return {"id": f"chatcmpl-{digest:08x}", "model": doc["model"], "choices": [choice], "usage": usage}
 
 
-def error(code, message):
-    return json.dumps({"error": {"message": message, "type": code, "param": None, "code": code}}).encode()
+def error(code, message, param=None):
+    return json.dumps({"error": {"message": message, "type": code, "param": param, "code": code}}).encode()
 
 
 # ---------------------------------------------------------------- HTTP

@@ -1,4 +1,4 @@
-"""A conversation that is taken up in its middle goes on as if nobody had stopped: no more re-asks, nothing left open."""
+"""A conversation that is taken up in its middle goes on as if nobody had stopped: no more re-asks, nothing open."""
 
 from __future__ import annotations
 

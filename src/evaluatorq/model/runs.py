@@ -22,6 +22,28 @@ JOURNAL_VERSION = 1
 REPLAY_VERSION = 1
 
 
+class Learned(Record):
+    """What models turned out to take, by model and endpoint.
+
+    ``param_dropped`` is what was refused, so that calls went on without it or with it under another name;
+    ``answer_forms`` how structured answers are asked for where that worked.
+    """
+
+    param_dropped: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    answer_forms: dict[str, str] = Field(default_factory=dict)
+
+    def __or__(self, later: Learned) -> Learned:
+        """Both together; what is learned later about a form of asking takes the earlier one's place."""
+        dropped = {
+            model: tuple(dict.fromkeys((*self.param_dropped.get(model, ()), *later.param_dropped.get(model, ()))))
+            for model in {**self.param_dropped, **later.param_dropped}
+        }
+        return Learned(param_dropped=dropped, answer_forms={**self.answer_forms, **later.answer_forms})
+
+
+NOTHING_LEARNED = Learned()
+
+
 class Limits(Record):
     """When a conversation ends by itself, and how often it is judged.
 
@@ -121,7 +143,8 @@ class SimulationRun(Published):
     ``target_type``, ``usage_by_role``, ``seed``, ``offline``, ``attempts``, ``duration_s``,
     ``versions``, ``models``, ``replayed_from``, ``origin``, ``config``, ``usage_by_category`` (its sum is
     ``token_usage_total``), ``unread_by_category`` (answers beside the conversations whose cost nobody knows),
-    ``generation_problems``.
+    ``generation_problems``, ``param_dropped`` (options that a model refused and that calls went on without),
+    ``answer_forms`` (how structured answers were asked for).
     """
 
     run_name: str
@@ -161,6 +184,8 @@ class SimulationRun(Published):
     usage_by_category: dict[str, Usage] = Field(default_factory=dict)
     unread_by_category: dict[str, int] = Field(default_factory=dict)
     generation_problems: list[str] = Field(default_factory=list)
+    param_dropped: dict[str, list[str]] = Field(default_factory=dict)
+    answer_forms: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("created_at")
     @classmethod
@@ -221,6 +246,6 @@ class RunManifest(Record):
 
 __all__ = [
     "DEFAULT_EVALUATOR_NAMES", "DEFAULT_MAX_TURNS", "DEFAULT_RUN_NAME",
-    "JOURNAL_VERSION", "NO_ANALYSIS", "REPLAY_VERSION", "Analysis", "Limits", "RunManifest", "RunMode", "RunPlan",
-    "ScoreCount", "SimulationRecommendation", "SimulationRun", "StageRecord", "TargetKind",
+    "JOURNAL_VERSION", "NOTHING_LEARNED", "NO_ANALYSIS", "REPLAY_VERSION", "Analysis", "Learned", "Limits",
+    "RunManifest", "RunMode", "RunPlan", "ScoreCount", "SimulationRecommendation", "SimulationRun", "StageRecord", "TargetKind",
 ]  # fmt: skip

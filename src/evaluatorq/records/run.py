@@ -10,7 +10,16 @@ from pydantic import BaseModel, JsonValue
 
 from evaluatorq.model.events import Scored
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.runs import NO_ANALYSIS, REPLAY_VERSION, Analysis, RunPlan, ScoreCount, SimulationRun
+from evaluatorq.model.runs import (
+    NO_ANALYSIS,
+    NOTHING_LEARNED,
+    REPLAY_VERSION,
+    Analysis,
+    Learned,
+    RunPlan,
+    ScoreCount,
+    SimulationRun,
+)
 from evaluatorq.model.spending import CONVERSATIONS, Spending
 from evaluatorq.model.usage import NO_USAGE, Usage
 from evaluatorq.records.result import with_scores
@@ -93,7 +102,12 @@ class _Sums:
 
 
 def run_header(
-    plan: RunPlan, rows: Iterable[RowSummary], *, duration_s: float | None, analysis: Analysis = NO_ANALYSIS
+    plan: RunPlan,
+    rows: Iterable[RowSummary],
+    *,
+    duration_s: float | None,
+    analysis: Analysis = NO_ANALYSIS,
+    learned: Learned = NOTHING_LEARNED,
 ) -> SimulationRun:
     """The run without its results. ``rows`` come in row order, so that sums do not depend on who finished first."""
     sums = _Sums()
@@ -138,4 +152,6 @@ def run_header(
         usage_by_category=spent.usage,
         unread_by_category=spent.unread,
         generation_problems=list(plan.problems),
+        param_dropped={model: list(names) for model, names in learned.param_dropped.items()},
+        answer_forms=learned.answer_forms,
     )

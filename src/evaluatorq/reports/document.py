@@ -16,7 +16,7 @@ from evaluatorq.model.runs import SimulationRecommendation, SimulationRun
 from evaluatorq.model.usage import Usage
 from evaluatorq.records.statistics import wilson
 from evaluatorq.records.verdicts import UNCOUNTED, Rate, outcome_of
-from evaluatorq.reports.terminal import About, percent
+from evaluatorq.reports.terminal import About, percent, refusals
 from evaluatorq.reports.text import plural
 from evaluatorq.reports.transcript import ConversationView, conversation_view
 from evaluatorq.reports.view import ConversationLine, Mean, Summary
@@ -188,6 +188,7 @@ class Document:
         yield from (
             f"While cases were made: {problem}" for problem in (self.run.generation_problems if self.run else ())
         )
+        yield from refusals(self.run) if self.run else ()
         if self.left_out:
             yield (
                 f"Transcripts of {len(self.conversations)} conversations are shown, the worst first; "

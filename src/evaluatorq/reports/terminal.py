@@ -5,7 +5,7 @@ Pure: a view in, a string out. Whatever an agent or a model wrote goes through `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from typing import TYPE_CHECKING, Self
@@ -78,7 +78,14 @@ class About:
         """The same with what was made of the run as a whole, and what that and making its cases cost."""
         spent = {category: usage for category, usage in run.usage_by_category.items() if category != CONVERSATIONS}
         suggestions = sum(len(item.suggestions) for item in run.recommendations or ())
-        return replace(self, spent=spent, words=run.executive_summary, suggestions=suggestions)
+        notes = (*self.notes, *refusals(run))
+        return replace(self, spent=spent, words=run.executive_summary, suggestions=suggestions, notes=notes)
+
+
+def refusals(run: SimulationRun) -> Iterator[str]:
+    """What models refused to be told, a sentence each: those options did not hold."""
+    for model, names in run.param_dropped.items():
+        yield f"{model} refused {', '.join(names)}; it was asked without."
 
 
 def _made_from(origin: Origin) -> str:

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from evaluatorq.errors import CallError, Component, ConfigError
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import CallFailed
-from evaluatorq.model.runs import RunPlan
+from evaluatorq.model.runs import NOTHING_LEARNED, Learned, RunPlan
 from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.ports import (
     Analyst,
@@ -52,8 +52,8 @@ class Crew:
     ``serve`` offers a world's tools to other processes and tells the URL. ``source`` is asked after each of the agent's
     turns what it left in a store of the user's own; ``max_observed_events`` is the only bound on its events.
     ``detector`` notes what can be known from each message of the user. ``analyst`` reads the whole run once it is
-    complete. ``metered`` names the roles whose calls cost something, so that an answer lost on its way makes the usage
-    unknown.
+    complete. ``learned`` tells what the models turned out to take. ``metered`` names the roles whose calls cost
+    something, so that an answer lost on its way makes the usage unknown.
     """
 
     target: TargetFactory
@@ -62,6 +62,7 @@ class Crew:
     environment: EnvironmentFactory
     evaluators: tuple[Evaluator, ...] = ()
     analyst: Analyst | None = None
+    learned: Callable[[], Learned] = lambda: NOTHING_LEARNED
     serve: Callable[[Recorder], str] | None = None
     source: SourceFactory | None = None
     detector: DetectorFactory | None = None

@@ -18,9 +18,9 @@ from pydantic import JsonValue
 from evaluatorq.conversation.machine import Conversation, Phase, apply, begin
 from evaluatorq.errors import CallError, ConfigError, StoreError
 from evaluatorq.model.cases import SimulationDatapoint
-from evaluatorq.model.events import Ended, Event, Resumed, Scored, Started
+from evaluatorq.model.events import MODELS, Ended, Event, Noted, Resumed, Scored, Started
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.runs import NO_ANALYSIS, Analysis, RunPlan
+from evaluatorq.model.runs import NO_ANALYSIS, NOTHING_LEARNED, Analysis, RunPlan
 from evaluatorq.pacing.budget import NO_LIMIT, Budget
 from evaluatorq.ports import Attendant, Briefed, Sink
 from evaluatorq.records.redaction import NOTHING_KNOWN, Redactor
@@ -180,6 +180,7 @@ class Engine:
         self._kept: dict[int, SimulationResult] = {}
         self._dropped: dict[int, Dropped] = {}
         self._recovery = Recovery()
+        self._learned = NOTHING_LEARNED
         self._deadline: float | None = None
         self._brake = Brake(options.budget)
         self.scribe = Scribe(plan, sinks, options.redactor, self._brake)
@@ -188,7 +189,7 @@ class Engine:
 
     async def execute(self, journal: Journal | None, recovery: Recovery) -> RunOutcome:
         """Runs what is missing, then writes the run file; on a clean end the manifest says completed."""
-        self.scribe.journal, self._recovery = journal, recovery
+        self.scribe.journal, self._recovery, self._learned = journal, recovery, recovery.learned
         for unfinished in recovery.unfinished.values():
             self._brake.spend(unfinished.state.usage)
         started = self.clock.seconds()
@@ -251,8 +252,13 @@ class Engine:
         outcome.finished = len(self._spool)
         outcome.dropped = [self._dropped[row] for row in sorted(self._dropped)]
         outcome.interrupted = outcome.finished < outcome.total
-        summaries = self._spool.summaries()
-        outcome.header = run_header(self.scribe.plan, summaries, duration_s=round(duration_s, 3), analysis=analysis)
+        outcome.header = run_header(
+            self.scribe.plan,
+            self._spool.summaries(),
+            duration_s=round(duration_s, 3),
+            analysis=analysis,
+            learned=self._learned | self.crew.learned(),
+        )
         outcome.results = [self._kept[row] for row in sorted(self._kept)]
         if outcome.interrupted:
             outcome.stopped_by = self._brake.reason or "the run's time limit"
@@ -279,6 +285,7 @@ class Engine:
             recovered.scores.clear()
             if recovered.state.phase is not Phase.OVER:
                 return
+            self._note_models(row, recovered.state)
             result = result_of(recovered.state, thread_id=self.plan.thread_id(row), row=row)
             kept = self.scribe.record(row, result, self.clock.now())
         else:
@@ -295,6 +302,13 @@ class Engine:
     def _record_of(self, row: int, recovered: Recovered) -> SimulationResult:
         """The record of a conversation that an earlier process drove to its end."""
         return recovered.record or result_of(recovered.state, thread_id=self.plan.thread_id(row), row=row)
+
+    def _note_models(self, row: int, state: Conversation) -> None:
+        """Writes down what the models turned out to take, where this conversation may have taught more of it."""
+        learned = self._learned | self.crew.learned()
+        if learned != self._learned:
+            self._learned = learned
+            self.scribe.write(row, Noted(at=self.clock.now(), what=MODELS, data=learned.model_dump(mode="json")), state)
 
     async def _drive(self, row: int, recovered: Recovered) -> Conversation:
         """Drives a conversation to its end; a fault of ours ends it with a name instead of ending the run."""

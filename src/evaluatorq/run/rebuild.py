@@ -46,7 +46,8 @@ def rebuild(reference: str, runs_dir: Path | None = None) -> Path:
     try:
         recovery = recover(reader, plan, lambda row: _is_complete(plan, row), finished)
         _check(plan, spool, recovery.damage)
-        header = run_header(plan, spool.summaries(), duration_s=round(recovery.active_s, 3))
+        duration_s = round(recovery.active_s, 3)
+        header = run_header(plan, spool.summaries(), duration_s=duration_s, learned=recovery.learned)
         return _write(header, spool, folder, ended[0])
     finally:
         spool.close()

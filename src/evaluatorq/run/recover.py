@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from evaluatorq.conversation.machine import Conversation, Phase, apply, begin
 from evaluatorq.errors import ProtocolError
 from evaluatorq.model.events import (
+    MODELS,
     PAUSED,
     RECORDED,
     REDACTED,
@@ -21,7 +22,7 @@ from evaluatorq.model.events import (
     Started,
 )
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.runs import RunPlan
+from evaluatorq.model.runs import NOTHING_LEARNED, Learned, RunPlan
 from evaluatorq.store.journal import JournalLine, JournalReader
 
 
@@ -61,6 +62,7 @@ class Recovery:
     unfinished: dict[int, Recovered] = field(default_factory=dict)
     damage: list[str] = field(default_factory=list)
     active_s: float = 0.0
+    learned: Learned = NOTHING_LEARNED
 
 
 def recover(
@@ -69,9 +71,11 @@ def recover(
     """One pass in constant memory: ``finished`` gets each conversation as soon as nothing of it can be missing."""
     rows: dict[int, Recovered] = {}
     done: set[int] = set()
-    spans = _Spans()
+    spans, learned = _Spans(), NOTHING_LEARNED
     for line in reader.lines():
         spans.see(line)
+        if isinstance(line.event, Noted) and line.event.what == MODELS:
+            learned |= _read_learned(line.event)
         if line.row >= len(plan.datapoints) or (line.row in done and not _reopens(line.event)):
             continue
         row = rows.get(line.row)
@@ -82,7 +86,15 @@ def recover(
         if row.is_over and is_complete(row):
             finished(line.row, rows.pop(line.row))
             done.add(line.row)
-    return Recovery(rows, list(reader.damage), spans.total())
+    return Recovery(rows, list(reader.damage), spans.total(), learned)
+
+
+def recovered(plan: RunPlan, row: int, events: Iterable[Event]) -> Recovered:
+    """One conversation, out of its own events alone."""
+    found = Recovered(begin(plan.datapoints[row], plan.limits))
+    for event in events:
+        _take(found, event)
+    return found
 
 
 def _reopens(event: Event) -> bool:
@@ -121,6 +133,13 @@ def _read_record(event: Noted) -> SimulationResult | None:
         return SimulationResult.model_validate(event.data)
     except ValueError:
         return None
+
+
+def _read_learned(event: Noted) -> Learned:
+    try:
+        return Learned.model_validate(event.data)
+    except ValueError:
+        return NOTHING_LEARNED
 
 
 class _Spans:

@@ -213,6 +213,7 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         metered=frozenset(metered),
     )
     return Assembly(crew, facts, roles.models, models)
+        learned=models.learned,
 
 
 def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, TargetFactory]:

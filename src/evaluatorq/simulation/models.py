@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
 from evaluatorq.errors import ConfigError, WrongKind
 from evaluatorq.llm.endpoint import Sampling
 from evaluatorq.model.calls import DEFAULT_MODEL, DEFAULT_SMART_MODEL
+from evaluatorq.model.runs import NOTHING_LEARNED, Learned
 from evaluatorq.pacing.limits import LimiterOptions
 from evaluatorq.ports import ChatModel
 from evaluatorq.simulation.calling import sampling_of, timeout_of
@@ -81,7 +82,11 @@ def target_place(config: SimulationConfig) -> Place:
 
 
 class Models(Protocol):
-    """Models by name, for either side."""
+    """Models by name, for either side. ``learned`` is what they turned out to take so far."""
+
+    def learned(self) -> Learned:
+        """What was refused, and how structured answers are asked for."""
+        ...
 
     def ours(self, name: str, place: Place | None = None, *, max_tokens: int | None = None) -> ChatModel:
         """A model of the simulation's side; ``max_tokens`` caps its answers where the options do not do so lower."""
@@ -96,6 +101,10 @@ class Models(Protocol):
 
 class NoModels:
     """For runs that ask none."""
+
+    def learned(self) -> Learned:
+        """Nothing."""
+        return NOTHING_LEARNED
 
     def ours(self, name: str, place: Place | None = None, *, max_tokens: int | None = None) -> ChatModel:
         """Refuses."""
@@ -141,6 +150,10 @@ class _Pooled:
         self._calls = calls
         self._ours = ours
         self._own = own
+
+    def learned(self) -> Learned:
+        dropped = {model: tuple(names) for model, names in self._pool.dropped().items()}
+        return Learned(param_dropped=dropped, answer_forms=self._pool.answer_forms())
 
     def ours(self, name: str, place: Place | None = None, *, max_tokens: int | None = None) -> ChatModel:
         own = place.endpoint() if place is not None else None
