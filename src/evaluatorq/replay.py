@@ -20,13 +20,16 @@ from dataclasses import dataclass
 import anyio
 
 from evaluatorq import __version__
-from evaluatorq.environments.registry import BUILT_IN, environment_for
-from evaluatorq.errors import ReplayDrift, ReplayError
+from evaluatorq.environments.registry import environment_for
+from evaluatorq.errors import ConfigError, ReplayDrift, ReplayError
 from evaluatorq.model.trace import Replayed, Trace
-from evaluatorq.ports import Environment, EnvironmentFactory
+from evaluatorq.packs import find_pack
+from evaluatorq.ports import Environment, EnvironmentFactory, UserFactory
 from evaluatorq.records.drift import Drift, DriftKind, Mode, differences
 from evaluatorq.records.trace import document_of
 from evaluatorq.records.trace_events import datapoint_of
+from evaluatorq.records.trace_saved import WITHOUT_JOURNAL
+from evaluatorq.roles.scripted import offline_user
 from evaluatorq.run.crew import seed_of
 from evaluatorq.run.retrace import Retrace
 
@@ -74,11 +77,15 @@ async def replay(
     Raises ``ReplayDrift`` for a difference, ``ReplayError`` for a start that is not possible and for a world that is
     needed and cannot be made.
     """
+    if any(caveat.code == WITHOUT_JOURNAL for caveat in trace.caveats or ()):
+        raise ReplayError(
+            f"{trace.thread_id}: a trace made of a run file does not tell what was asked, so it has no replay"
+        )
     datapoint = datapoint_of(trace)
     with _offline(allowed=live_tools):
         seed = seed_of(datapoint, trace.run.seed)
         world = _world(trace, environment, seed, needed=live_tools)
-        run = Retrace(trace, world if live_tools else None, seed, start_at)
+        run = Retrace(trace, world, seed, start_at, user=_user_of(trace))
         await run.run()
     drifts = [*run.drifts, *_document_drifts(trace, run)] if not _out_of_step(run) else run.drifts
     modes: dict[int, Mode] = dict(sorted(run.modes.items()))
@@ -144,7 +151,17 @@ def _hint(recorded: Trace, now: Trace) -> str | None:
     return " and ".join(causes) or None
 
 
-# ---------------------------------------------------------------- world and network
+# ---------------------------------------------------------------- user, world and network
+
+
+def _user_of(trace: Trace) -> UserFactory:
+    """Who spoke where no model did: a pack's own user, else the one of this package."""
+    if trace.run.pack is None or not trace.run.offline or trace.run.own_user:
+        return offline_user
+    try:
+        return find_pack(trace.run.pack).pack.user or offline_user
+    except ConfigError as error:
+        raise ReplayError(f"the simulated user came from a pack that is not here: {error}") from None
 
 
 def _world(trace: Trace, factory: EnvironmentFactory | None, seed: int, *, needed: bool) -> Environment | None:
@@ -154,10 +171,10 @@ def _world(trace: Trace, factory: EnvironmentFactory | None, seed: int, *, neede
     datapoint = datapoint_of(trace)
     if factory is not None:
         return factory(datapoint, seed)
-    name = datapoint.scenario.environment
-    if name is not None and name not in BUILT_IN:
-        raise ReplayError(f"live tools need the environment {name!r}, which is not registered; give environment=")
-    world = environment_for(datapoint, seed)
+    try:
+        world = environment_for(datapoint, seed)
+    except ConfigError as error:
+        raise ReplayError(f"live tools need the world that the agent had: {error}; give environment=") from None
     if world is None:
         raise ReplayError(
             "live tools need the environment that the agent had, and the case names none; give environment="

@@ -41,7 +41,10 @@ def test_a_run_is_exported_found_again_and_replayed(sh: Shell, tmp_path: Path) -
     assert sh("sim", "traces", "export", "latest", "-o", out)[2] == f"Wrote 0 traces to {out}, 8 were there already\n"
     code, found, said = sh("sim", "traces", "query", out, "--label", "workflow_completed=true", "--since", "2020-01-01")
     assert (code, said) == (0, "8 traces\n")
-    assert [json.loads(line)["schema"] for line in found.splitlines()] == ["evaluatorq.trace/1"] * 8
+    assert all("Blunt engineer · " in line for line in found.splitlines())
+    assert len(found.splitlines()) == 8
+    whole = sh("sim", "traces", "query", out, "--json")[1]
+    assert [json.loads(line)["schema"] for line in whole.splitlines()] == ["evaluatorq.trace/1"] * 8
     assert sh("sim", "traces", "replay", "latest", "--live-tools")[2] == "Replayed 8 conversations: no drift.\n"
 
 
@@ -61,6 +64,7 @@ def test_the_same_query_gives_the_same_from_a_file_and_a_database(sh: Shell, tra
         ["--since", "2026-01-01T00:00:00.001", "--until", "2026-01-02"],
         ["--run", "0123456789abcdef0123456789abcdef", "--schema", "evaluatorq.trace/1"],
         ["--until", "2025-12-31"],
+        ["--json"],
     ):
         from_file, from_database = (sh("sim", "traces", "query", where, *query) for where in (traces, url))
         assert from_file == from_database
@@ -97,6 +101,11 @@ def test_training_data_is_exported_with_its_reasons(sh: Shell, traces: Path, tmp
     ("words", "says"),
     [
         (["query", "latest"], "latest is no file of traces"),
+        (["query", "missing.jsonl"], "no such file: missing.jsonl"),
+        (["query", "sqlite:///missing.db"], "no such database: sqlite:///missing.db"),
+        (["replay", "sqlite:///missing.db"], "no such database: sqlite:///missing.db"),
+        (["query", "sqlite://"], "sqlite:// holds no traces: it has no table evaluatorq_traces"),
+        (["query", "x.jsonl", "--json", "--ids"], "argument --ids: not allowed with argument --json"),
         (["query", "x.jsonl", "--label", "x"], "--label takes name=value, not 'x'"),
         (["query", "x.jsonl", "--since", "yesterday"], "--since takes a date or time such as"),
         (["replay", "missing.jsonl"], "no such file: missing.jsonl"),
@@ -109,6 +118,29 @@ def test_a_mistake_is_one_sentence(sh: Shell, words: list[str], says: str) -> No
     assert (code, out) == (2, "")
     assert said.startswith("Error: ")
     assert says in said
+    assert not Path("missing.db").exists()
+
+
+PUBLISHED = Path(__file__).parents[1] / "data" / "published_runs" / "two_turns_20261130-151616.json"
+
+
+def test_a_run_saved_without_a_journal_has_traces_that_say_so_and_no_replay(sh: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "t.jsonl"
+    assert sh("sim", "traces", "export", PUBLISHED, "-o", out) == (0, "", f"Wrote 4 traces to {out}\n")
+    code, shown, _ = sh("sim", "traces", "query", out, "--label", "workflow_completed=true")
+    assert (code, len(shown.splitlines())) == (0, 4)
+    assert sh("sim", "traces", "query", out, "--label", "errors=0")[2] == "0 traces\n"
+    code, _, said = sh("sim", "traces", "replay", PUBLISHED)
+    assert code == 2
+    assert "a trace made of a run file does not tell what was asked, so it has no replay" in said
+
+
+@pytest.mark.parametrize(("pack", "conversations"), [("triage:ats", 34), ("incident", 6)])
+def test_a_run_of_a_pack_is_replayed_with_its_own_user_and_world(sh: Shell, pack: str, conversations: int) -> None:
+    assert sh("sim", "simulate", "--pack", pack, "--offline", "-q")[0] == 0
+    done = f"Replayed {conversations} conversations: no drift.\n"
+    assert sh("sim", "traces", "replay", "latest") == (0, "", done)
+    assert sh("sim", "traces", "replay", "latest", "--live-tools") == (0, "", done)
 
 
 def test_the_schema_is_printed_as_it_is_published(sh: Shell) -> None:

@@ -246,6 +246,12 @@ def test_a_patch_from_outside_is_laid_over_the_state_again() -> None:
     assert again.modes[note] == "reexecuted"
 
 
+def test_a_pack_that_is_not_installed_is_told() -> None:
+    trace = changed(changed(made("refund"), "/run/pack", "gardening"), "/run/offline", True)
+    with pytest.raises(ReplayError, match="came from a pack that is not here: no pack is called 'gardening'"):
+        replay_sync(trace)
+
+
 def test_live_tools_without_a_world_to_run_them_in_are_refused() -> None:
     with pytest.raises(ReplayError, match="give environment="):
         replay_sync(made("refund"), live_tools=True)

@@ -143,8 +143,21 @@ def test_a_database_that_cannot_be_opened_is_told_without_its_password(url: str,
     assert "hunter2" not in str(told.value)
 
 
+SERVE = """
+trap '' PIPE
+trap '"$1/pg_ctl" -D "$2/data" -m immediate stop; rm -rf "$2"' EXIT
+set -e
+"$1/initdb" -D "$2/data" -A trust -U tests --no-sync -E UTF8
+"$1/pg_ctl" -D "$2/data" -w -l "$2/log" \\
+  -o "-c listen_addresses='' -c unix_socket_directories='$2' -c fsync=off" start
+echo ready >&3
+cat >/dev/null
+"""
+"""Serves until its standard input ends, which it does with the process that holds it, however that one dies."""
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server() -> Iterator[str]:
     """A PostgreSQL server of this test's own on a loopback socket; the database's own programs must be installed."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [Path(found).parent for found in _pg_ctl()]
     if not programs:
@@ -153,19 +166,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     account = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
     if account:
         shutil.chown(base, "postgres")
-    data, bin_dir = base / "data", programs[-1]
-
-    def run(*words: str) -> None:
-        subprocess.run([*account, *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
-
-    run(str(bin_dir / "initdb"), "-D", str(data), "-A", "trust", "-U", "tests", "--no-sync", "-E", "UTF8")
-    options = f"-c listen_addresses='' -c unix_socket_directories='{base}' -c fsync=off"
-    run(str(bin_dir / "pg_ctl"), "-D", str(data), "-w", "-o", options, "-l", str(base / "log"), "start")
+    words = [*account, "sh", "-c", f"{{ {SERVE} }} 3>&1 >/dev/null 2>&1", "sh", str(programs[-1]), str(base)]
+    keeper = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", start_new_session=True)
+    assert keeper.stdin is not None
+    assert keeper.stdout is not None
     try:
+        assert keeper.stdout.readline() == b"ready\n"
         yield f"postgresql://tests@/postgres?host={base}"
     finally:
-        run(str(bin_dir / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
-        shutil.rmtree(base, ignore_errors=True)
+        keeper.stdin.close()
+        keeper.wait()
+        keeper.stdout.close()
 
 
 def _pg_ctl() -> list[str]:

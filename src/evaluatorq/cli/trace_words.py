@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
@@ -26,9 +25,7 @@ def traces_from(source: str) -> Iterator[Trace]:
 
     if not is_store(source):
         return traces_of_run(source)
-    if "://" not in source and not Path(source).is_file():
-        raise ConfigError(f"no such file: {source}")
-    return open_trace_store(source).query(TraceQuery())
+    return open_trace_store(source, existing=True).query(TraceQuery())
 
 
 def is_store(source: str) -> bool:

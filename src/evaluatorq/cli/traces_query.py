@@ -1,4 +1,4 @@
-"""``sim traces query``: the traces in a file or database that fit, one JSON document a line."""
+"""``sim traces query``: the traces in a file or database that fit, a line for each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from evaluatorq.cli.console import emit, say
 from evaluatorq.cli.parsing import Parser
 from evaluatorq.cli.trace_words import is_store, labels_in, time_in
 from evaluatorq.errors import ConfigError
+from evaluatorq.model.trace import Trace
 from evaluatorq.ports import TraceQuery
-from evaluatorq.reports.text import plural
+from evaluatorq.records.trace_events import datapoint_of
+from evaluatorq.reports.text import one_line, plural
 from evaluatorq.store.traces import open_trace_store
 
 
@@ -24,7 +26,9 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--since", metavar="TIME", default=None, help="only those that began then or later (UTC)")
     parser.add_argument("--until", metavar="TIME", default=None, help="only those that began before (UTC)")
     parser.add_argument("--schema", metavar="TAG", default=None, help="only those stored as this version")
-    parser.add_argument("--ids", action="store_true", default=False, help="print only the ids of the conversations")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--ids", action="store_true", default=False, help="print only the ids of the conversations")
+    shape.add_argument("--json", action="store_true", default=False, help="whole traces, one JSON document a line")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,11 +45,18 @@ def run(args: argparse.Namespace) -> int:
         schema=args.schema,
     )
     count = 0
-    for trace in open_trace_store(args.where).query(wanted):
+    for trace in open_trace_store(args.where, existing=True).query(wanted):
         count += 1
-        if args.ids:
-            emit(trace.thread_id)
-        else:
+        if args.json:
             sys.stdout.write(trace.line().decode())
+        else:
+            emit(trace.thread_id if args.ids else _in_short(trace))
     say(plural(count, "trace"))
     return 0
+
+
+def _in_short(trace: Trace) -> str:
+    ended = trace.outcome.ended_by or trace.outcome.terminal or "unfinished"
+    case = datapoint_of(trace)
+    names = one_line(f"{case.persona.name} · {case.scenario.name}", 60)
+    return f"{trace.thread_id}  {trace.at:%Y-%m-%d %H:%M}  {trace.verdicts.verdict:<7}  {ended:<10}  {names}"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from evaluatorq.cli.console import emit, say
 from evaluatorq.cli.parsing import Parser
 from evaluatorq.cli.trace_words import SOURCE, count_in, traces_from
-from evaluatorq.errors import ConfigError
+from evaluatorq.errors import ConfigError, ReplayError
+from evaluatorq.model.trace import Trace
 from evaluatorq.ports import EnvironmentFactory
 from evaluatorq.reports.text import plural
+
+if TYPE_CHECKING:
+    from evaluatorq.replay import Replay
 
 OK, FAILED = 0, 1
 
@@ -28,17 +33,24 @@ def configure(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replays every trace; the exit code is 1 when one of them drifted."""
+    """Replays every trace; the exit code is 1 when one of them drifted, 2 when it cannot be replayed as asked."""
     from evaluatorq.replay import replay_sync  # noqa: PLC0415  only this command steps through conversations
 
     start = count_in(args.start_at, "--start-at") or 0
     factory = None if args.environment is None else _own_world(args.environment)
+
+    def replayed_again(trace: Trace) -> Replay:
+        try:
+            return replay_sync(trace, environment=factory, live_tools=args.live_tools, start_at=start, collect=True)
+        except ReplayError as error:
+            raise ConfigError(f"{error}") from None
+
     replayed = drifted = 0
     for trace in traces_from(args.source):
         if args.only not in (None, trace.thread_id, str(trace.row)):
             continue
         replayed += 1
-        again = replay_sync(trace, environment=factory, live_tools=args.live_tools, start_at=start, collect=True)
+        again = replayed_again(trace)
         drifted += again.drifted
         for drift in again.drifts:
             emit(f"{trace.thread_id}: {drift}")

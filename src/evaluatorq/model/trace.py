@@ -180,7 +180,9 @@ class ToolStep(_Answer):
 
 
 class JudgeStep(_Answer):
-    """A verdict, or an attempt at one that failed. ``refused`` maps criteria to why their verdict does not count."""
+    """A verdict, or an attempt at one that failed. ``refused`` maps criteria to why their verdict does not count,
+    ``unknown_scores`` scores to why their number is none.
+    """
 
     kind: Literal["judge"] = "judge"
     judgment: Judgment | None = None
@@ -188,6 +190,7 @@ class JudgeStep(_Answer):
     lenient_quotes: Only | None = None
     goal_unknown: Only | None = None
     refused: dict[str, str] | None = None
+    unknown_scores: dict[str, str] | None = None
     confidence: float | None = None
     threshold: float | None = None
 
@@ -238,7 +241,9 @@ class TargetRef(Part):
 
 
 class RunRef(Part):
-    """The run that the conversation belongs to, and what it was asked to be."""
+    """The run that the conversation belongs to, and what it was asked to be. ``pack`` names the domain whose own user
+    spoke where no model did.
+    """
 
     id: str
     name: str
@@ -252,6 +257,7 @@ class RunRef(Part):
     models: dict[str, str] | None = None
     versions: dict[str, str] | None = None
     replayed_from: str | None = None
+    pack: str | None = None
     own_user: Only | None = None
     own_judge: Only | None = None
     own_scoring: Only | None = None
@@ -304,8 +310,8 @@ class Labels(Part):
     """What code computed, never a model; a label is absent where it could not be computed."""
 
     workflow_completed: bool
-    fallback_taken: bool
-    errors: int
+    fallback_taken: bool | None = None
+    errors: int | None = None
     goal_state_reached: bool | None = None
     checks_held: bool | None = None
     expectations_met: bool | None = None
@@ -356,12 +362,12 @@ class Verdicts(Part):
 
 class Totals(Part):
     """Sums over the conversation. ``cost_usd`` is absent when no call was priced, ``usage_unknown`` says that the sums
-    are a least.
+    are a least. ``calls`` and ``retries`` are absent where nobody counted them.
     """
 
     turns: int
-    calls: dict[str, int]
-    retries: int
+    calls: dict[str, int] | None = None
+    retries: int | None = None
     usage: Spent
     usage_by_role: dict[str, Spent] | None = None
     usage_unknown: Only | None = None

@@ -6,7 +6,7 @@ A pure projection: the plan says what was asked for, the events what happened. `
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -14,6 +14,7 @@ from evaluatorq.conversation.machine import Conversation, apply, begin
 from evaluatorq.errors import ProtocolError
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import REDACTED, Event, Noted, Resumed, Scored, Started
+from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.model.trace import DatapointRef, EnvironmentRef, RunRef, Start, Step, TargetRef, Trace
 from evaluatorq.records.fingerprint import fingerprint
@@ -34,10 +35,12 @@ def trace_of(plan: RunPlan, row: int, events: Iterable[Event]) -> Trace:
     return document_of(walk, run_ref(plan), plan.thread_id(row), row)
 
 
-def document_of(walk: Walk, run: RunRef, thread_id: str, row: int) -> Trace:
-    """The trace of the events that a walk has taken."""
+def document_of(walk: Walk, run: RunRef, thread_id: str, row: int, *, saved: SimulationResult | None = None) -> Trace:
+    """The trace of the events that a walk has taken; ``saved`` is what they came to where they do not tell it."""
     datapoint = walk.state.datapoint
     reached = Reached.of(walk.state, walk.events, thread_id, row, walk.damaged)
+    if saved is not None:
+        reached = replace(reached, result=saved, recorded=True)
     return Trace(
         thread_id=thread_id,
         row=row,
@@ -135,6 +138,7 @@ def run_ref(plan: RunPlan) -> RunRef:
             "models": plan.models or None,
             "versions": plan.versions or None,
             "replayed_from": plan.replayed_from,
+            "pack": plan.config.get("pack"),
             **own,
         }
     )

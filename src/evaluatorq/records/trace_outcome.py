@@ -27,11 +27,12 @@ from evaluatorq.model.events import (
     TurnJudged,
     UserSpoke,
 )
+from evaluatorq.model.judgments import CriterionAudit
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.trace import Caveat, Criterion, Decision, Labels, Outcome, Step, Totals, Verdicts
 from evaluatorq.records.result import result_of
 from evaluatorq.records.trace_rules import decision_of
-from evaluatorq.records.verdicts import CriterionView, criteria_of, verdict_from
+from evaluatorq.records.verdicts import CriterionView, criteria_of, goal_of, verdict_from
 
 OWN_ENDINGS = frozenset({"judge", "user", "agent"})
 
@@ -87,10 +88,11 @@ class Reached:
         made = decision_of(self.state)
         if not self.recorded or self.state.ended is None:
             return made
-        if not self.result.goal_known:
+        goal = goal_of(self.result)
+        if goal is None:
             return None
         by = made.by if made is not None else "state" if self.state.scenario.goal_state else "judge"
-        return Decision(by=by, goal_reached=self.result.goal_achieved)
+        return Decision(by=by, goal_reached=goal)
 
     @property
     def restarted(self) -> bool:
@@ -167,19 +169,22 @@ def _checks(criteria: Sequence[CriterionView]) -> bool | None:
 def verdicts_of(reached: Reached) -> Verdicts:
     """What was judged, and what evaluators scored."""
     result, criteria = reached.result, reached.criteria
-    judged = reached.state.judgment
+    state, judged = reached.state, reached.state.judgment
+    rated = judged.goal_completion_score if judged and state.goal_known and state.completion_known else None
     scores = {event.evaluator: event.score for event in reached.events if isinstance(event, Scored)}
     return Verdicts(
         verdict=verdict_from(result, criteria),
         criteria=tuple(_criterion(view, result) for view in criteria) or None,
         goal_achieved=judged.goal_achieved if judged and reached.state.goal_known else None,
-        goal_completion_score=judged.goal_completion_score if judged and reached.state.goal_known else None,
+        goal_completion_score=rated,
         scores={name: score for name, score in scores.items() if score is not None} or None,
     )
 
 
 def _criterion(view: CriterionView, result: SimulationResult) -> Criterion:
-    audit = next(audit for audit in result.criteria_audit if audit.id == view.id)
+    occurred = view.state != "unknown" and (view.state == "pass") == (view.type == "must_happen")
+    known = (audit for audit in result.criteria_audit if audit.id == view.id)
+    audit = next(known, CriterionAudit(id=view.id, occurred=occurred))
     return Criterion(
         id=view.id,
         description=view.description,

@@ -14,14 +14,12 @@ from typing import Self
 from evaluatorq.errors import ReplayError, RunNotFound
 from evaluatorq.model.events import REDACTED, Event, Noted
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.runs import Limits, RunPlan, SimulationRun
+from evaluatorq.model.runs import RunPlan
 from evaluatorq.records.recorded import events_of, last_attempt
 from evaluatorq.store.journal_index import JournalIndex
 from evaluatorq.store.paths import get_sim_runs_dir, journals_dir
-from evaluatorq.store.runs import find_journal, find_run, iter_datapoints, iter_results, read_header
-
-NEVER = 1_000_000
-"""A turn count that no conversation reaches."""
+from evaluatorq.store.runs import find_journal, find_run, iter_results, read_header
+from evaluatorq.store.saved_plan import plan_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class Past:
         if header.run_id is not None and journal.is_dir():
             index = JournalIndex(journal)
             return cls(index.plan, index, {})
-        return cls(_plan_of(path, header), None, dict(enumerate(iter_results(path))))
+        return cls(plan_in(path), None, dict(enumerate(iter_results(path))))
 
     @property
     def rows(self) -> list[int]:
@@ -63,28 +61,3 @@ class Past:
             which = self.plan.thread_id(row)
             raise ReplayError(f"conversation {which} was redacted before it was written: what was said is not known")
         return last_attempt(events)
-
-
-def _plan_of(path: Path, header: SimulationRun) -> RunPlan:
-    """A plan like the one that the run may have had; limits that other writers do not know never end a conversation."""
-    datapoints = tuple(iter_datapoints(path))
-    if not datapoints:
-        raise ReplayError(f"{path} holds no datapoints and has no journal, so nothing can be made of it")
-    return RunPlan(
-        run_id=header.run_id or path.name,
-        run_name=header.run_name,
-        created_at=header.created_at,
-        mode=header.mode,
-        target_kind=header.target_kind,
-        target=header.target,
-        target_type=header.target_type,
-        target_model=header.target_model,
-        evaluator_names=tuple(header.evaluator_names),
-        limits=Limits(max_turns=header.max_turns or NEVER, repetition_limit=NEVER),
-        seed=header.seed or 0,
-        offline=bool(header.offline),
-        config=header.config,
-        versions=header.versions,
-        models=header.models,
-        datapoints=datapoints,
-    )

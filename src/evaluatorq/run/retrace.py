@@ -9,7 +9,7 @@ after a difference in the order of things there is nothing to go on with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -37,7 +37,7 @@ from evaluatorq.model.events import (
 )
 from evaluatorq.model.messages import ToolCall
 from evaluatorq.model.trace import Trace
-from evaluatorq.ports import Attentive, Environment, Seat, ToolSpec, ToolsReply
+from evaluatorq.ports import Attentive, Environment, Seat, ToolSpec, ToolsReply, UserFactory
 from evaluatorq.records.drift import Drift, DriftKind, Mode, differences, step_drifts
 from evaluatorq.records.result import result_of
 from evaluatorq.records.trace import Walk
@@ -45,6 +45,7 @@ from evaluatorq.records.trace_case import content_hash
 from evaluatorq.records.trace_events import Recorded, datapoint_of, recorded_events
 from evaluatorq.roles.checks import check_judge
 from evaluatorq.roles.scripted import offline_user
+from evaluatorq.run.crew import without_truth
 from evaluatorq.run.driver import waits_for
 from evaluatorq.run.live_tools import Round, rerun
 from evaluatorq.run.text import clean_text
@@ -65,12 +66,15 @@ class OutOfStep(Exception):  # noqa: N818  a state, not an error: nothing can be
 
 @dataclass(slots=True)
 class Retrace:
-    """One replay under way. ``environment`` is a world to run harmless tools in, where that is wanted."""
+    """One replay under way. ``environment`` is a world to run harmless tools in, where that is wanted; ``user`` plays
+    whoever spoke without a model.
+    """
 
     trace: Trace
     environment: Environment | None = None
     seed: int = 0
     start_at: int = 0
+    user: UserFactory = offline_user
     drifts: list[Drift] = field(default_factory=list)
     modes: dict[int, Mode] = field(default_factory=dict)
     datapoint: SimulationDatapoint = field(init=False)
@@ -195,7 +199,8 @@ class Retrace:
             return event.model_copy(update={"source": "simulated"})
         if not self.trace.run.offline or self.trace.run.own_user:
             return self._substituted(one, event)
-        reply = await offline_user(self._seat()).speak(request.messages)
+        seat = self._seat()
+        reply = await self.user(replace(seat, datapoint=without_truth(seat.datapoint))).speak(request.messages)
         return event.model_copy(update={"text": clean_text(reply.text), "stop": reply.stop})
 
     async def _judge(self, one: Recorded, event: TurnJudged, request: AskJudge) -> Event:

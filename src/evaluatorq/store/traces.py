@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
@@ -21,26 +22,29 @@ if TYPE_CHECKING:
     from evaluatorq.store.traces_sql import SqlTraceStore
 
 
-def open_trace_store(where: str | PathLike[str]) -> TraceStore:
+def open_trace_store(where: str | PathLike[str], *, existing: bool = False) -> TraceStore:
     """The store at a path (JSON Lines) or at a database URL such as ``sqlite:///traces.db`` or ``postgresql://…``.
 
-    Raises ``ConfigError`` when the extra ``sql`` is not installed, ``StoreError`` when the database cannot be reached.
+    With ``existing`` one that is not there is refused and not made. Raises ``ConfigError`` for that and when the extra
+    ``sql`` is not installed, ``StoreError`` when the database cannot be reached.
     """
     if isinstance(where, str) and "://" in where:
-        return _sql_store(where)
+        return _sql_store(where, existing=existing)
     from evaluatorq.store.traces_jsonl import JsonlTraceStore  # noqa: PLC0415  it imports this module
 
+    if existing and not Path(where).is_file():
+        raise ConfigError(f"no such file: {where}")
     return JsonlTraceStore(where)
 
 
-def _sql_store(url: str) -> SqlTraceStore:
+def _sql_store(url: str, *, existing: bool) -> SqlTraceStore:
     try:
         importlib.import_module("sqlalchemy")
     except ImportError:
         raise ConfigError("a database of traces needs SQLAlchemy: pip install 'evaluatorq[sql]'") from None
     from evaluatorq.store.traces_sql import SqlTraceStore  # noqa: PLC0415  an optional library
 
-    return SqlTraceStore(url)
+    return SqlTraceStore(url, existing=existing)
 
 
 def digest_of_trace(document: Mapping[str, JsonValue]) -> str:

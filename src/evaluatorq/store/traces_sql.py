@@ -10,6 +10,7 @@ import json
 import weakref
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from pydantic import JsonValue
 from sqlalchemy import (
@@ -25,9 +26,10 @@ from sqlalchemy import (
     create_engine,
     exists,
     insert,
+    inspect,
     select,
 )
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from evaluatorq.errors import ConfigError, StoreError
@@ -60,19 +62,24 @@ _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"
 
 
 class SqlTraceStore:
-    """A ``TraceStore`` in the database at ``url``; its tables are made when they are not there."""
+    """A ``TraceStore`` in the database at ``url``; its tables are made when they are not there, unless they must be."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, existing: bool = False) -> None:
         scheme, _, rest = url.partition("://")
         try:
             parsed = make_url(f"{_DRIVERS.get(scheme, scheme)}://{rest}")
+            if existing:
+                _check_file(parsed)
             self._engine = create_engine(parsed)
         except (SQLAlchemyError, ImportError) as error:
             raise ConfigError(f"{scheme}://… is no database that can be opened here: {_one_line(error)}") from None
         weakref.finalize(self, self._engine.dispose)  # connections live as long as the store
         self._where = parsed.render_as_string(hide_password=True)
         try:
-            _META.create_all(self._engine)
+            if not existing:
+                _META.create_all(self._engine)
+            elif not inspect(self._engine).has_table(TRACES.name):
+                raise ConfigError(f"{self._where} holds no traces: it has no table {TRACES.name}")
         except SQLAlchemyError as error:
             raise self._failed("open", error) from None
 
@@ -140,6 +147,13 @@ class SqlTraceStore:
 
     def _failed(self, what: str, error: SQLAlchemyError) -> StoreError:
         return StoreError(f"cannot {what} the traces in {self._where}: {_one_line(error)}")
+
+
+def _check_file(url: URL) -> None:
+    """Refuses a database in a file that is not there, which looking into would make."""
+    name = url.database if url.get_backend_name() == "sqlite" else None
+    if name and name != ":memory:" and not name.startswith("file:") and not Path(name).is_file():
+        raise ConfigError(f"no such database: {url.render_as_string(hide_password=True)}")
 
 
 def _microseconds(moment: datetime) -> int:
