@@ -257,6 +257,21 @@ async def test_an_interrupt_after_the_cases_were_made_leaves_a_run_to_resume(cap
     assert run.unread_by_category == {"first_messages": 1}
 
 
+async def test_cases_that_are_kept_when_a_run_fails_early_are_redacted_too(caplog: pytest.LogCaptureFixture):
+    def fails(_datapoints: object) -> None:
+        raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        await generate_and_simulate(
+            agent_description=ABOUT, num_personas=1, num_scenarios=1, target=polite, generation_client=author(),
+            save=True, redact=["goods=kettle"], emit_datapoints=fails,
+        )  # fmt: skip
+    written = [path.read_text(encoding="utf-8") for path in get_sim_runs_dir().rglob("*.json*") if path.is_file()]
+    assert "My [goods" in "".join(written)
+    assert not any("My kettle" in text for text in written)
+    assert "kept redacted, so no run can go on with them" in caplog.text
+
+
 async def test_a_conversation_that_breaks_is_reported_as_from_simulate():
     def broken(_messages: object) -> str:
         raise RuntimeError("boom")

@@ -35,7 +35,7 @@ from evaluatorq.model.spending import Spending
 from evaluatorq.ports import CaseOrder, Commissioned, Sink
 from evaluatorq.roles.prompts import PROMPT_VERSION
 from evaluatorq.run.clock import SystemClock
-from evaluatorq.run.crew import try_worlds
+from evaluatorq.run.crew import Crew, try_worlds
 from evaluatorq.run.engine import run_plan
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.run.shelf import shelve
@@ -142,7 +142,7 @@ async def run_made(
     check_reports(config.report_html)
     async with assembled(config, _at_once(config)) as assembly, served(assembly.crew, config) as crew:
         draft = plan_of(config, Cases(()), assembly, now=SystemClock().now()).model_copy(update={"mode": "run"})
-        with _shelf(config) as shelf:
+        with _shelf(config, crew) as shelf:
             plan = await _made(config, draft, assembly.source, sinks, shelf)
             if prepared is not None:
                 await prepared(plan)
@@ -162,16 +162,22 @@ class _Shelf:
 
 
 @contextmanager
-def _shelf(config: RunConfig) -> Iterator[_Shelf]:
-    """Keeps what was made and paid for when the block fails or is interrupted; ``resume`` goes on with it."""
+def _shelf(config: RunConfig, crew: Crew) -> Iterator[_Shelf]:
+    """Keeps what was made and paid for when the block fails or is interrupted; ``resume`` goes on with it, unless what
+    must not be written stood in it.
+    """
     shelf = _Shelf()
     try:
         yield shelf
     except BaseException:
         if shelf.plan is not None and config.journal:
-            plan = shelf.plan()
-            shelve(plan, run_options(config, plan, keep=False))
-            _log.warning("the cases that were made are kept; simulate them: evaluatorq sim resume %s", plan.run_id)
+            made = shelf.plan()
+            plan = redactor_of(config, crew, made).plan(made)
+            folder = shelve(plan, run_options(config, plan, keep=False))
+            if plan.redacted:
+                _log.warning("the cases that were made are kept redacted, so no run can go on with them: %s", folder)
+            else:
+                _log.warning("the cases that were made are kept; simulate them: evaluatorq sim resume %s", plan.run_id)
         raise
 
 
