@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -78,6 +82,35 @@ def test_a_second_writer_is_refused_while_the_first_one_lives(tmp_path: Path) ->
         with pytest.raises(StoreError, match="another process"):
             Journal.reopen(folder)
     assert not is_held(folder)
+
+
+def test_looking_whether_a_run_is_written_leaves_no_trace_and_fools_no_other_looker(tmp_path: Path) -> None:
+    written(tmp_path / "run")
+    (tmp_path / "run" / "lock").unlink()
+    assert not is_held(tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["0001.jsonl"]
+    with Journal.reopen(tmp_path / "run"):
+        pass
+    with looking(tmp_path / "run"):
+        assert not is_held(tmp_path / "run")
+
+
+def test_a_writer_waits_a_moment_for_somebody_who_only_looks(tmp_path: Path) -> None:
+    """On a busy machine the moment is longer than one thinks."""
+    written(tmp_path / "run")
+    look = looking(tmp_path / "run")
+    look.__enter__()
+    timer = threading.Timer(0.25, look.__exit__, (None, None, None))
+    timer.start()
+    Journal.reopen(tmp_path / "run").close()
+    timer.join()
+
+
+@contextmanager
+def looking(folder: Path) -> Iterator[None]:
+    with (folder / "lock").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
 
 
 def test_a_later_process_writes_its_own_part_and_both_are_read_in_order(tmp_path: Path) -> None:

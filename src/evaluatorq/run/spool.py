@@ -1,10 +1,12 @@
 """Finished results on disk until the run file is written, so that memory holds only what is in flight.
 
-The file stands beside the journal: a system's folder for temporary files may be memory.
+The file stands beside the journal: a system's folder for temporary files may be memory. That folder takes its place
+where nothing may be written beside the journal, as when a run is only looked at.
 """
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from array import array
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from evaluatorq.records.run import RowSummary, summary_of
 class Spool:
     """An unnamed temporary file of result documents, and where each row's stands in it: 16 bytes a row.
 
-    It is made in ``folder`` where that exists. ``StoreError`` when there is no room for it.
+    It is made in ``folder`` where that exists and can be written. ``StoreError`` when there is no room for it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,11 +35,9 @@ class Spool:
         """Puts a finished conversation away; a later one of the same row takes its place."""
         text = result.model_dump_json(indent=2).encode()
         try:
-            if self._file is None:
-                folder = self._folder if self._folder.is_dir() else None
-                self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  held until close()
-            at = self._file.seek(0, 2)
-            written = self._file.write(text)
+            file = self._file = self._file or _unnamed(self._folder)
+            at = file.seek(0, 2)
+            written = file.write(text)
         except OSError as error:
             raise StoreError(f"cannot put finished conversations away: {error.strerror}") from error
         if written != len(text):
@@ -75,3 +75,13 @@ class Spool:
         """Removes the file."""
         if self._file is not None:
             self._file.close()
+
+
+def _unnamed(folder: Path) -> IO[bytes]:
+    """A file without a name in ``folder``, or among the system's temporary files where it cannot be there."""
+    try:
+        return tempfile.TemporaryFile(dir=folder, buffering=0)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        return tempfile.TemporaryFile(buffering=0)

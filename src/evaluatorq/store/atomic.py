@@ -38,7 +38,8 @@ def _temporary(target: Path, parts: Iterable[bytes]) -> Iterator[Path]:
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what went wrong before is what there is to say
+            temporary.unlink(missing_ok=True)
 
 
 def replace_file(target: Path, parts: Iterable[bytes], *, mode: int | None = None, mtime_ns: int | None = None) -> None:

@@ -121,7 +121,7 @@ class Journal:
         self.close()
 
 
-LOOKS_S = (0.02, 0.05)
+LOOKS_S = (0.02, 0.05, 0.1, 0.3, 0.5)
 """A lock may be held for a moment by somebody who only looks whether it is free."""
 
 
@@ -135,19 +135,30 @@ def _hold(folder: Path) -> int:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return handle
-        except OSError:
+        except BlockingIOError:
             if patience is not None:
                 time.sleep(patience)
+        except OSError as error:
+            os.close(handle)
+            raise StoreError(f"cannot lock {folder}: {error.strerror}; its file system may not know locks") from error
     os.close(handle)
     raise StoreError(f"run {folder.name} is being written by another process; wait for it or stop it")
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a live process writes this run's journal."""
+    """Whether a live process writes this run's journal. Looking writes nothing, and lookers do not see each other."""
     try:
-        os.close(_hold(folder))
-    except StoreError:
+        handle = os.open(folder / "lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
     return False
 
 
