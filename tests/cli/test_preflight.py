@@ -21,7 +21,7 @@ setup: {setup}
 @pytest.mark.parametrize(
     ("environment", "setup", "says"),
     [
-        ("order", "{}", "scenario 'Refund' names environment 'order'; there is orders"),
+        ("order", "{}", "scenario 'Refund' names environment 'order'; did you mean orders?"),
         ("orders", "{orders: {A1: {}}}", "its setup does not fit environment 'orders': /orders/A1/customer"),
     ],
 )

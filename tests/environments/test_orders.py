@@ -134,7 +134,7 @@ def test_a_scenario_without_an_environment_has_none() -> None:
 @pytest.mark.parametrize(
     ("scenario", "says"),
     [
-        ({"environment": "order"}, "scenario 's' names environment 'order'; there is orders"),
+        ({"environment": "order"}, "scenario 's' names environment 'order'; did you mean orders"),
         ({"setup": {}}, "has a setup but names no environment"),
         ({"environment": "orders", "setup": {"orders": {"A1": {}}}}, "does not fit environment 'orders': /orders/A1"),
         ({"environment": "orders", "setup": {"order": {}}}, "/order: Extra inputs"),

@@ -84,7 +84,10 @@ SIM = Group(
 )
 ENV = Group(
     "Worlds behind an agent's tools.",
-    {"serve": Command("Serve an environment's tools over MCP, by itself or joined to a run.", "env_serve")},
+    {
+        "list": Command("List the environments that a scenario can name, with their tools.", "env_list"),
+        "serve": Command("Serve an environment's tools over MCP, by itself or joined to a run.", "env_serve"),
+    },
 )
 ROOT = Group(
     "Simulated users talk to your agent; every verdict shows its evidence.",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evaluatorq.cli.console import say
 from evaluatorq.cli.simulate import ask_to_start
+from evaluatorq.errors import ConfigError, StoreError
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.results import SimulationResult
@@ -15,7 +16,7 @@ from evaluatorq.model.runs import RunPlan
 from evaluatorq.ports import CaseOrder
 from evaluatorq.reports.text import one_line, plural
 from evaluatorq.simulation.config import INPUTS
-from evaluatorq.store.atomic import replace_file
+from evaluatorq.store.atomic import replace_file, try_to_write
 from evaluatorq.store.cases import export_datapoints_to_jsonl
 
 NOT_FOR_MADE_CASES = (*INPUTS, "only", "pack", "offline")
@@ -74,9 +75,11 @@ def write_cases(path: Path, datapoints: Sequence[SimulationDatapoint], *, as_dat
 
 def check_writable(path: Path | None) -> None:
     """A file that is to be written after models were paid can be written: tried before."""
-    if path is not None and not path.exists():
-        replace_file(path, [])
-        path.unlink()
+    if path is not None:
+        try:
+            try_to_write(path)
+        except StoreError as error:
+            raise ConfigError(f"--datapoints: {error}") from None
 
 
 def datapoints_flag(parser: argparse.ArgumentParser, *, required: bool) -> None:

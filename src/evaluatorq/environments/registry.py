@@ -67,12 +67,23 @@ class Environments:
     def _builder(self, name: str, scenario: str) -> Builder:
         builder = self._builders.get(name) or _plugged(name)
         if builder is None:
-            known = [*self._builders, *offered(GROUP)]
-            near = get_close_matches(name, known, n=3) or sorted(known)
-            raise ConfigError(
-                f"scenario {scenario!r} names environment {name!r}; there is {', '.join(near) or 'none registered'}"
-            )
+            raise ConfigError(f"scenario {scenario!r} names environment {name!r}; {self._there_is(name)}")
         return builder
+
+    def require(self, name: str) -> None:
+        """``ConfigError`` with the names that are known where ``name`` is none of them."""
+        if name not in self.names:
+            raise ConfigError(f"no environment is called {name!r}; {self._there_is(name)}")
+
+    @property
+    def names(self) -> list[str]:
+        """Everything that a scenario's ``environment`` may say."""
+        return sorted({*self._builders, *offered(GROUP)})
+
+    def _there_is(self, name: str) -> str:
+        near = get_close_matches(name, self.names, n=1)
+        known = f"there is {', '.join(self.names) or 'none registered'}"
+        return f"did you mean {near[0]}? {known[0].upper()}{known[1:]}" if near else known
 
 
 environment_for = Environments()

@@ -30,7 +30,7 @@ from evaluatorq.simulation.made_from import recording_of
 from evaluatorq.simulation.orders import OrderOptions
 from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.simulation.recording import must_be_given_again
-from evaluatorq.simulation.report_files import check_reports, write_reports
+from evaluatorq.simulation.report_files import check_outputs, is_file_name, write_reports
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
 from evaluatorq.store.atomic import replace_file
@@ -96,7 +96,7 @@ def simulate_sync(**options: Unpack[SimulationOptions]) -> SimulationResults:
 
 async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = (), keep: bool = False) -> RunOutcome:
     """Runs what ``config`` describes; ``sinks`` watch it. With ``keep`` the outcome holds all results in memory."""
-    check_reports(config.report_html)
+    check_outputs(config)
     cases = cases_of(config)
     check_secrets(cases.datapoints)
     async with assembled(config) as assembly, served(assembly.crew, config) as crew:
@@ -126,7 +126,7 @@ async def resume_simulation(
     folder = find_journal(reference)
     plan = JournalReader(folder).plan
     config = resumed_config(plan, overrides or {})
-    check_reports(config.report_html)
+    check_outputs(config)
     async with assembled(config) as assembly, served(assembly.crew, config) as given:
         _check_same_agent(plan, assembly.target)
         recording = recording_of(plan)
@@ -213,8 +213,8 @@ def run_options(config: SimulationConfig, plan: RunPlan, *, keep: bool) -> RunOp
 
 
 def report_file(path: Path | None, plan: RunPlan) -> Path | None:
-    """A report's file: the path itself, or a file in it when it is a folder or has no suffix."""
-    if path is None or (path.suffix and not path.is_dir()):
+    """A report's file: the path itself, or a file in it."""
+    if path is None or is_file_name(path):
         return path
     return path / f"sim-report-{sanitise_run_name(plan.run_name)}-{plan.created_at:%Y%m%d-%H%M%S}.json"
 

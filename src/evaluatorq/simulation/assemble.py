@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 
 import anyio
 
@@ -99,17 +100,15 @@ def cases_of(config: SimulationConfig) -> Cases:
 
 
 def _personas(config: SimulationConfig) -> list[Persona]:
-    found: list[Persona] = []
-    for item in config.personas if config.personas is not None else (bundled("personas"),):
-        found += [item] if isinstance(item, Persona) else load_personas(item)
-    return found
+    given = config.personas if config.personas is not None else (bundled("personas"),)
+    made = [item for item in given if isinstance(item, Persona)]
+    return [*made, *load_personas(*(item for item in given if isinstance(item, Path)))]
 
 
 def _scenarios(config: SimulationConfig) -> list[Scenario]:
-    found: list[Scenario] = []
-    for item in config.scenarios if config.scenarios is not None else (bundled("scenarios"),):
-        found += [item] if isinstance(item, Scenario) else load_scenarios(item)
-    return found
+    given = config.scenarios if config.scenarios is not None else (bundled("scenarios"),)
+    made = [item for item in given if isinstance(item, Scenario)]
+    return [*made, *load_scenarios(*(item for item in given if isinstance(item, Path)))]
 
 
 # ---------------------------------------------------------------- the crew
@@ -206,6 +205,7 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         max_observed_events=config.max_observed_events,
         evaluators=evaluators,
         analyst=RunAnalyst(config, models) if config.analysed else None,
+        learned=models.learned,
         retry=RetryPolicy(attempts=calls.retry_count + 1),
         target_retry=RetryPolicy(attempts=config.max_target_retries + 1),
         target_timeout_s=config.target_agent_timeout_ms / 1000,
@@ -213,7 +213,6 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         metered=frozenset(metered),
     )
     return Assembly(crew, facts, roles.models, models)
-        learned=models.learned,
 
 
 def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, TargetFactory]:
@@ -293,6 +292,7 @@ def environment_factory(own: object) -> EnvironmentFactory:
     if own is None:
         return Environments()
     if isinstance(own, str) and ":" not in own:
+        Environments().require(own)
         return lambda datapoint, seed: Environments()(_in_world(datapoint, own), seed)
     build = import_attribute(own) if isinstance(own, str) else own
     if not callable(build):

@@ -52,7 +52,7 @@ from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.models import Models, fast_model, fast_place, opened_models
 from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, RunConfig, RunOptions
-from evaluatorq.simulation.report_files import check_reports, write_reports
+from evaluatorq.simulation.report_files import check_outputs, write_reports
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
 from evaluatorq.simulation.workshop import Openings, Workshop, paired, retry_of, some, spoken
@@ -139,7 +139,7 @@ async def run_made(
     config: RunConfig, *, sinks: Sequence[Sink] = (), keep: bool = False, prepared: Prepared | None = None
 ) -> RunOutcome:
     """Makes the cases that ``config`` orders, shows ``prepared`` the plan, and simulates them."""
-    check_reports(config.report_html)
+    check_outputs(config)
     async with assembled(config, _at_once(config)) as assembly, served(assembly.crew, config) as crew:
         draft = plan_of(config, Cases(()), assembly, now=SystemClock().now()).model_copy(update={"mode": "run"})
         with _shelf(config, crew) as shelf:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
+from evaluatorq.errors import ConfigError, StoreError
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import SimulationRun
 from evaluatorq.reports.document import Document
@@ -13,7 +14,8 @@ from evaluatorq.reports.html import html_report, require_html
 from evaluatorq.reports.markdown_report import MOST_TRANSCRIPTS, markdown_report
 from evaluatorq.reports.terminal import About
 from evaluatorq.run.outcome import RunOutcome
-from evaluatorq.store.atomic import replace_file
+from evaluatorq.simulation.config import SimulationConfig
+from evaluatorq.store.atomic import replace_file, try_to_write
 from evaluatorq.store.paths import sanitise_run_name
 
 Format = Literal["md", "html"]
@@ -32,10 +34,22 @@ def draw(
     return document, html_report(document)
 
 
-def check_reports(html: Path | None) -> None:
-    """``ConfigError`` before anything is paid for, where an HTML report is wanted that could not be drawn."""
-    if html is not None:
+def check_outputs(config: SimulationConfig) -> None:
+    """``ConfigError`` before anything is paid for, where a file is wanted that could not be drawn or written."""
+    if config.report_html is not None:
         require_html()
+    for name in ("results", "report_path", "report_md", "report_html"):
+        path: Path | None = getattr(config, name)
+        if path is not None:
+            try:
+                try_to_write(path if is_file_name(path) or name == "results" else path / f"{name}.json")
+            except StoreError as error:
+                raise ConfigError(f"{name}: {error}") from None
+
+
+def is_file_name(path: Path) -> bool:
+    """A report goes to this file; a path that is a folder, or has no suffix, is a folder to put it in."""
+    return bool(path.suffix) and not path.is_dir()
 
 
 def write_reports(outcome: RunOutcome, md: Path | None, html: Path | None) -> None:
@@ -51,7 +65,7 @@ def write_reports(outcome: RunOutcome, md: Path | None, html: Path | None) -> No
 
 
 def _file(path: Path, run: SimulationRun, form: Format) -> Path:
-    """The path itself, or a file in it when it is a folder or has no suffix."""
-    if path.suffix and not path.is_dir():
+    """The path itself, or a file in it."""
+    if is_file_name(path):
         return path
     return path / f"sim-report-{sanitise_run_name(run.run_name)}-{run.created_at:%Y%m%d-%H%M%S}.{form}"

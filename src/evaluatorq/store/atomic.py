@@ -55,6 +55,14 @@ def replace_file(target: Path, parts: Iterable[bytes], *, mode: int | None = Non
         temporary.replace(target)
 
 
+def try_to_write(target: Path) -> None:
+    """``StoreError`` where a file could not be put at ``target``. Leaves nothing but the folder that it needs."""
+    if target.is_dir():
+        raise StoreError(f"cannot write {target}: it is a folder")
+    with _temporary(target, ()):
+        pass
+
+
 def create_file(target: Path, parts: Iterable[bytes]) -> Path:
     """Writes a new file and never replaces one: on a collision ``name_001.ext`` and so on. Returns the path used."""
     with _temporary(target, parts) as temporary:

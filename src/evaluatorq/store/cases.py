@@ -8,7 +8,7 @@ one key ``personas``, ``scenarios`` or ``datapoints``; a line of JSON Lines hold
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -36,6 +36,9 @@ from evaluatorq.store.selection import product, repeated, select
 Kind = Literal["personas", "scenarios", "datapoints"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CasePath = str | os.PathLike[str]
+Doubts = Callable[[Scenario, JsonValue], Iterable[Problem]]
+"""What is suspicious about a right scenario, given as a record and as it is written; ``ConfigError`` for one that no
+run would take."""
 _ONE = {"personas": "a persona", "scenarios": "a scenario", "datapoints": "a datapoint"}
 
 
@@ -76,10 +79,11 @@ def check_files(paths: Iterable[CasePath], kind: Kind | None = None) -> list[Cas
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """How many cases of each kind are right, and everything that is wrong."""
+    """How many cases of each kind are right, everything that is wrong, and what is only suspicious."""
 
     counts: Mapping[Kind, int]
     errors: list[CaseError]
+    warnings: list[CaseError] = field(default_factory=list)
 
     @property
     def valid(self) -> int:
@@ -87,15 +91,17 @@ class ValidationReport:
         return sum(self.counts.values())
 
 
-def validate_paths(paths: Iterable[CasePath], kind: Kind | None = None) -> ValidationReport:
-    """What ``sim validate`` says; without ``kind`` each case says itself what it is."""
-    cases = read_cases(paths, kind)
+def validate_paths(
+    paths: Iterable[CasePath], kind: Kind | None = None, *, doubts: Doubts | None = None
+) -> ValidationReport:
+    """What ``sim validate`` says; without ``kind`` each case says itself what it is. ``doubts`` become warnings."""
+    cases = read_cases(paths, kind, doubts=doubts)
     counts: dict[Kind, int] = {
         "personas": len(cases.personas),
         "scenarios": len(cases.scenarios),
         "datapoints": len(cases.datapoints),
     }
-    return ValidationReport(counts, cases.errors)
+    return ValidationReport(counts, cases.errors, cases.warnings)
 
 
 def check_datapoints(datapoints: Sequence[SimulationDatapoint]) -> None:
@@ -133,6 +139,7 @@ class Cases:
     scenarios: list[Scenario] = field(default_factory=list)
     datapoints: list[SimulationDatapoint] = field(default_factory=list)
     errors: list[CaseError] = field(default_factory=list)
+    warnings: list[CaseError] = field(default_factory=list)
 
     def or_raise(self) -> Cases:
         """Itself, or the first error, with a note on how many more there are."""
@@ -168,9 +175,10 @@ def read_cases(
     personas: Sequence[Persona] = (),
     scenarios: Sequence[Scenario] = (),
     legacy: bool = False,
+    doubts: Doubts | None = None,
 ) -> Cases:
     """Every case in these files; a datapoint may name personas and scenarios of the same files as well."""
-    reading = _Reading(legacy=legacy)
+    reading = _Reading(legacy=legacy, doubts=doubts)
     places: list[SimulationDatapoint | _Case | None] = []
     for found in (case for path in paths for case in _cases(path, kind)):
         if isinstance(found, CaseError):
@@ -185,7 +193,8 @@ def read_cases(
         point = reading.datapoint(place, known_personas, known_scenarios) if isinstance(place, _Case) else place
         if point is not None:
             reading.cases.datapoints.append(point)
-    reading.cases.errors.sort(key=lambda error: (error.file or "", error.line or 0))
+    for told in (reading.cases.errors, reading.cases.warnings):
+        told.sort(key=lambda error: (error.file or "", error.line or 0))
     return reading.cases
 
 
@@ -198,9 +207,10 @@ def _refers_to_others(value: JsonValue) -> bool:
 class _Reading:
     """Turns cases into models, and keeps what must be unique among them."""
 
-    def __init__(self, *, legacy: bool) -> None:
+    def __init__(self, *, legacy: bool, doubts: Doubts | None) -> None:
         self.cases = Cases()
         self._legacy = legacy
+        self._doubts = doubts
         self._places: dict[tuple[Kind, str], str] = {}
         self._personas: dict[Persona, Persona] = {}
         self._given: dict[frozenset[str], set[str]] = {}
@@ -214,6 +224,7 @@ class _Reading:
             self.cases.personas.append(Persona.model_validate(case.value))
         else:
             self.cases.scenarios.append(Scenario.model_validate(case.value))
+            self._doubt(self.cases.scenarios[-1], case, case.value, ())
 
     def datapoint(
         self, case: _Case, personas: Mapping[str, Persona], scenarios: Mapping[str, Scenario]
@@ -230,7 +241,25 @@ class _Reading:
         if not row.has_id:
             datapoint = datapoint.model_copy(update={"id": self._free(datapoint.id)})
             self._places["datapoints", datapoint.id] = case.place()
+        self._doubt_inside(datapoint, case)
         return self._lean(datapoint)
+
+    def _doubt_inside(self, datapoint: SimulationDatapoint, case: _Case) -> None:
+        """Looks at the scenario of a datapoint; one that is only named is looked at where it stands."""
+        inputs = case.value.get("inputs") if isinstance(case.value, dict) else None
+        holder, keys = (inputs, ("inputs", "scenario")) if isinstance(inputs, dict) else (case.value, ("scenario",))
+        written = holder.get("scenario") if isinstance(holder, dict) else None
+        if isinstance(written, str) and holder is inputs:
+            written = datapoint.scenario.model_dump(mode="json", exclude_none=True)
+        if isinstance(written, dict):
+            self._doubt(datapoint.scenario, case, written, keys)
+
+    def _doubt(self, scenario: Scenario, case: _Case, written: JsonValue, keys: Keys) -> None:
+        try:
+            for problem in () if self._doubts is None else self._doubts(scenario, written):
+                self.cases.warnings.append(case.error(Problem(problem.reason, (*keys, *problem.keys))))
+        except ConfigError as error:
+            self.cases.errors.append(case.error(Problem(str(error), (*keys, "environment"))))
 
     def _lean(self, datapoint: SimulationDatapoint) -> SimulationDatapoint:
         """The same, in a third of the memory: equal personas are one object, and so are equal sets of given fields.

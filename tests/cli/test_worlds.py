@@ -1,0 +1,162 @@
+"""Tools and environments that cases name are held to those that there are, and outputs to where they shall go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Inside
+
+PERSONA = """
+name: Ann
+patience: 0.5
+assertiveness: 0.5
+politeness: 0.5
+technical_level: 0.5
+communication_style: casual
+background: She bought a kettle.
+"""
+SCENARIO = """name: Refund
+goal: Get a refund
+environment: orders
+goal_check: {tool_called: refund_order}
+tools: {weather: {mocks: [{returns: fine}]}}
+criteria:
+  - must_happen: refunded
+    check: {tool_called: refund_ordr}
+  - must_not_happen: forecast
+    check: {tool_called: {name: weather}}
+claims:
+  - says: I noted it
+    requires: {tool_called: {name: add_notes}}
+expect:
+  tools:
+    exact:
+      - find_order
+      - {name: find_ordr}
+  calls: {find_order: 1, read_polcy: 0}
+  forbid: {tools: [escalate]}
+  turns:
+    - turn: 1
+      tools: [get_order]
+events:
+  - before_turn: 2
+    call: {name: change_adress}
+redact: [user, tool:add_nots]
+"""
+WRONG = {
+    8: "refund_ordr", 13: "add_notes", 18: "find_ordr", 19: "read_polcy", 20: "escalate", 23: "get_order",
+    26: "change_adress", 27: "add_nots",
+}  # fmt: skip
+
+
+def written(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return name
+
+
+def test_a_tool_that_the_environment_lacks_is_a_warning_with_its_place_and_a_near_name(inside: Inside, folder: Path):
+    ran = inside("sim", "validate", written(folder, "refund.yaml", SCENARIO))
+    assert (ran.code, ran.out) == (0, f"1 scenario: all right, {len(WRONG)} warnings\n")
+    told = ran.err.splitlines()
+    assert len(told) == len(WRONG)
+    for line, (number, name) in zip(told, WRONG.items(), strict=True):
+        assert line.startswith(f"Warning: refund.yaml:{number}: ")
+        assert f"{name!r} is no tool of environment orders; " in line
+    assert "did you mean refund_order?" in told[0]
+
+
+def test_a_scenario_inside_a_datapoint_is_looked_at_too(inside: Inside, folder: Path):
+    check = {"type": "must_happen", "description": "refunded", "check": {"tool_called": "refund_ordr"}}
+    scenario = {"name": "R", "goal": "g", "environment": "orders", "criteria": [check]}
+    persona = {
+        "name": "Ann", "patience": 0.5, "assertiveness": 0.5, "politeness": 0.5, "technical_level": 0.5,
+        "communication_style": "casual", "background": "x",
+    }  # fmt: skip
+    rows = [
+        {"id": "a", "persona": persona, "scenario": scenario},
+        {"inputs": {"persona": json.dumps(persona), "scenario": json.dumps({**scenario, "name": "S"})}},
+    ]
+    ran = inside("sim", "validate", written(folder, "rows.jsonl", "\n".join(map(json.dumps, rows))))
+    assert ran.code == 0
+    assert [line.split(": ")[1] for line in ran.err.splitlines()] == ["rows.jsonl:1", "rows.jsonl:2"]
+
+
+def test_an_agent_without_an_environment_may_call_what_it_likes(inside: Inside, folder: Path):
+    text = "name: R\ngoal: g\ncriteria: [{must_happen: x, check: {tool_called: anything}}]\n"
+    ran = inside("sim", "validate", written(folder, "own.yaml", text))
+    assert (ran.code, ran.out, ran.err) == (0, "1 scenario: all right\n", "")
+
+
+def test_an_unknown_environment_is_a_warning_and_one_that_cannot_be_built_a_mistake(inside: Inside, folder: Path):
+    ran = inside("sim", "validate", written(folder, "a.yaml", "name: A\ngoal: g\nenvironment: ordes\n"))
+    assert ran.code == 0
+    assert ran.err == "Warning: a.yaml:3: environment: no environment is called 'ordes' here; did you mean orders?\n"
+    text = "name: B\ngoal: g\nenvironment: orders\nsetup: {orders: {A1: {}}}\n"
+    ran = inside("sim", "validate", written(folder, "b.yaml", text))
+    assert ran.code == 2
+    assert "b.yaml:3: environment: scenario 'B': its setup does not fit" in ran.err
+
+
+def test_without_a_path_the_cases_of_the_folder_are_checked_in_its_environment(inside: Inside, folder: Path):
+    ran = inside("sim", "validate")
+    assert ran.code == 2
+    assert "config.toml" in ran.err
+    (folder / ".evaluatorq").mkdir()
+    (folder / "people").mkdir()
+    written(folder / "people", "ann.yaml", PERSONA)
+    written(folder, "r.yaml", "name: R\ngoal: g\ngoal_check: {tool_called: refund_ordr}\n")
+    settings = '[simulate]\npersonas = "people"\nscenarios = ["r.yaml"]\nenvironment = "orders"\n'
+    written(folder / ".evaluatorq", "config.toml", settings)
+    ran = inside("sim", "validate")
+    assert (ran.code, ran.out) == (0, "1 persona, 1 scenario: all right, 1 warning\n")
+    assert "r.yaml:3: goal_check.tool_called: 'refund_ordr' is no tool of this scenario's environment" in ran.err
+
+
+@pytest.mark.parametrize("words", [("sim", "simulate", "--offline", "--environment", "nope"), ("env", "list", "nope")])
+def test_an_environment_that_is_not_there_is_refused_with_those_that_are(inside: Inside, words: tuple[str, ...]):
+    ran = inside(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert "no environment is called 'nope'; there is incident, orders, triage" in ran.err
+
+
+def test_environments_are_listed_with_their_tools_as_they_are_called(inside: Inside, folder: Path):
+    ran = inside("env", "list")
+    assert ran.code == 0
+    assert "orders: 8 tools\n" in ran.out
+    assert "  escalate_to_human(reason, order_id?)\n" in ran.out
+    assert inside("env", "list", "triage").out.startswith("triage: 4 tools\n")
+    ran = inside("env", "list", "--scenario", written(folder, "refund.yaml", SCENARIO))
+    assert ran.out.startswith("Refund in orders: 9 tools\n")
+    assert "  weather()" in ran.out
+
+
+def test_a_name_that_two_files_give_is_told_with_both(inside: Inside, folder: Path):
+    for name in ("p1.yaml", "p2.yaml"):
+        written(folder, name, PERSONA)
+    scenario = written(folder, "s.yaml", "name: S\ngoal: g\n")
+    ran = inside(
+        "sim", "simulate", "--offline", "--target", "demo", "--personas", "p1.yaml", "p2.yaml", "--scenarios", scenario
+    )
+    assert ran.code == 2
+    assert "p2.yaml:2: name: 'Ann' is also a persona at p1.yaml:2" in ran.err
+
+
+@pytest.mark.parametrize("flag", ["--report", "--report-md", "--results"])
+def test_where_nothing_can_be_written_nothing_is_begun(inside: Inside, folder: Path, flag: str):
+    written(folder, "file", "no folder")
+    ran = inside("sim", "simulate", "--offline", "--only", "refund within*", flag, "file/run.txt")
+    assert (ran.code, ran.out) == (2, "")
+    assert "file/run.txt: Not a directory" in ran.err or "cannot create file" in ran.err
+    assert not (folder / ".evaluatorq").exists()
+
+
+def test_a_path_that_was_tried_is_left_as_it_was(inside: Inside, folder: Path):
+    """The run is refused after its outputs were tried: no empty file may stay behind."""
+    ran = inside("sim", "simulate", "--offline", "--only", "no such case", "--report", "out/run.json")
+    assert ran.code == 2
+    assert [path.name for path in (folder / "out").iterdir()] == []
