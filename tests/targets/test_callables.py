@@ -25,7 +25,9 @@ from talking import ask, failure, seat, shop
 
 from evaluatorq.conversation.checks import was_rejected
 from evaluatorq.errors import CallError, ConfigError
+from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.messages import Message, assistant, tool_call, tool_result, user
+from evaluatorq.model.observation import Act, TurnReport
 from evaluatorq.model.responses import (
     AgentResponse,
     AgentResponseError,
@@ -211,6 +213,17 @@ async def test_an_agent_response_becomes_rows_with_its_facts() -> None:
     assert (reply.usage, reply.model, reply.response_id) == (response.usage, "m", "r")
     assert (reply.trace_id, reply.span_id, reply.finish_reason, reply.reasoning) == ("t", "s", "stop", "hm")
     assert not reply.reports_tools
+
+
+async def test_what_an_agent_reports_of_its_turn_and_holds_goes_with_its_words() -> None:
+    report, held = TurnReport(acts=(Act(kind="ask"),), phase="delivered"), Assessment(value=3, confidence=0.5)
+    for value in (
+        AgentResponse(text="Which one?", report=report, assessment=held),
+        {"content": "Which one?", "report": {"acts": [{"kind": "ask"}], "phase": "delivered"},
+         "assessment": {"value": 3, "confidence": 0.5}},
+    ):  # fmt: skip
+        reply = await ask(returning(value), "it broke")
+        assert (reply.report, reply.assessment) == (report, held)
 
 
 async def test_calls_without_a_result_stay_open_and_need_no_words() -> None:

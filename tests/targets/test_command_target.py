@@ -93,6 +93,16 @@ async def test_a_line_may_be_a_string_or_what_an_endpoint_would_answer(tmp_path:
     await target.aclose()
 
 
+async def test_a_line_may_tell_what_was_understood_and_what_is_held(tmp_path: Path) -> None:
+    script = """input(); print('{"text": "Hm.", "report": {"phase": "open"}, "assessment": {"value": "minor"}}')"""
+    target = targets(tmp_path, script)(seat())
+    reply = await ask(target, "hi")
+    await target.aclose()
+    assert reply.report is not None
+    assert reply.assessment is not None
+    assert (reply.report.phase, reply.assessment.value) == ("open", "minor")
+
+
 async def test_the_environments_tools_are_offered_and_calls_may_wait_for_them(tmp_path: Path) -> None:
     script = """
         import json

@@ -14,7 +14,9 @@ from pydantic import JsonValue
 from talking import Answered, Asked, ask, endpoint, failure, seat, shop
 
 from evaluatorq.errors import CallError, ConfigError
+from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.messages import Message, assistant, tool_call, tool_result, user
+from evaluatorq.model.observation import TurnReport
 from evaluatorq.ports import TargetReply
 from evaluatorq.targets.conformance import check_target
 from evaluatorq.targets.http import HttpTargets, HttpTargetSpec
@@ -248,6 +250,38 @@ async def test_usage_model_ids_and_traces_are_read() -> None:
     assert (reply.usage, reply.usage_known, reply.trace_id) == (None, False, "t9")
     reply, _ = await reply_to(Answered("x"))
     assert reply.usage_known
+
+
+REPORT = {"acts": [{"kind": "apply_operation", "operation": "refund", "outcome": "needs_value"}], "phase": "delivered"}
+HELD = {"value": 2, "confidence": "low", "rationale": "it hurts"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answered({"text": "Which one?", "meta": {"turn": REPORT, "level": HELD}}),
+        sse('data: {"text": "Which "}', 'data: {"text": "one?"}',
+            "data: " + json.dumps({"meta": {"turn": REPORT, "level": HELD}})),
+    ],
+    ids=["json", "events"],
+)  # fmt: skip
+async def test_what_the_agent_understood_and_held_is_read_where_paths_say_so(answer: Answered) -> None:
+    reply, _ = await reply_to(answer, report="meta.turn", assessment="/meta/level")
+    assert reply.messages[-1].text == "Which one?"
+    assert reply.report == TurnReport.model_validate(REPORT)
+    assert reply.assessment == Assessment(value=2, confidence="low", rationale="it hurts")
+    reply, _ = await reply_to(Answered({"text": "x", "report": REPORT, "assessment": HELD}))
+    assert (reply.report, reply.assessment) == (None, None)
+    reply, _ = await reply_to(Answered({"text": "x"}), report="report", assessment="level")
+    assert (reply.report, reply.assessment) == (None, None)
+
+
+async def test_a_report_or_an_assessment_that_does_not_fit_is_one_sentence() -> None:
+    error = await failure_of(Answered({"text": "x", "r": {"acts": "refund"}}), report="r")
+    assert (error.code, error.retryable) == ("target_protocol", False)
+    assert error.message == "The agent's report does not fit: report.acts: Input should be a valid tuple."
+    error = await failure_of(Answered({"text": "x", "level": 3}), assessment="level")
+    assert "The agent's assessment does not fit: assessment: Input should be a valid dictionary" in error.message
 
 
 async def test_tool_calls_with_results_are_rows_and_those_without_wait() -> None:

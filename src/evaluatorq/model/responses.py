@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.base import Record
 from evaluatorq.model.messages import FunctionCall, Message, ToolCall
+from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.usage import Usage
 
 
@@ -48,7 +50,10 @@ OutputItem = Annotated[OutputText | OutputFunctionCall | OutputReasoning, Field(
 
 
 class AgentResponse(Record):
-    """One reply of an agent: ``output`` items, or ``text=`` as a shorthand (not both)."""
+    """One reply of an agent: ``output`` items, or ``text=`` as a shorthand (not both).
+
+    ``report`` is what the agent tells of how it understood the turn and what it did, ``assessment`` what it holds now.
+    """
 
     output: list[OutputItem] = Field(default_factory=list)
     usage: Usage | None = None
@@ -59,6 +64,8 @@ class AgentResponse(Record):
     finish_reason: str | None = None
     refusal: str | None = None
     error: AgentResponseError | None = None
+    report: TurnReport | None = None
+    assessment: Assessment | None = None
 
     if TYPE_CHECKING:
 
@@ -75,6 +82,8 @@ class AgentResponse(Record):
             finish_reason: str | None = None,
             refusal: str | None = None,
             error: AgentResponseError | None = None,
+            report: TurnReport | None = None,
+            assessment: Assessment | None = None,
         ) -> None: ...
 
     @model_validator(mode="before")

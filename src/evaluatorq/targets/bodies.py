@@ -1,11 +1,13 @@
 """A JSON answer of an endpoint or a command, read as a reply: words, tool calls, usage, each where it was said to be.
 
-Without paths the usual places are tried. An ``error`` in the document is an error, whatever stands beside it.
+Without paths the usual places are tried; a report and an assessment are only read where a path says so. An ``error`` in
+the document is an error, whatever stands beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -18,7 +20,7 @@ from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.usage import Usage
 from evaluatorq.ports import TargetReply
 from evaluatorq.targets.paths import JsonPath, PathMissing, json_kind
-from evaluatorq.targets.replies import broken, call_of, empty, unfit
+from evaluatorq.targets.replies import assessment_of, broken, call_of, empty, report_of, unfit
 
 USUAL_TEXT = tuple(
     JsonPath.parse(text)
@@ -42,6 +44,8 @@ class Places:
     text: JsonPath | None = None
     tool_calls: JsonPath | None = None
     usage: JsonPath | None = None
+    report: JsonPath | None = None
+    assessment: JsonPath | None = None
 
 
 ANYWHERE = Places()
@@ -73,6 +77,8 @@ def reply_from_json(document: JsonValue, places: Places, where: str) -> TargetRe
         model=_text_at(document, "model"),
         response_id=_text_at(document, "id"),
         reports_tools=places.tool_calls is not None,
+        report=report_of(value_at([document], places.report)),
+        assessment=assessment_of(value_at([document], places.assessment)),
     )
 
 
@@ -210,6 +216,17 @@ def usage_at(document: JsonValue, path: JsonPath | None) -> Usage | None:
         return Usage.extract({"usage": path.find(document)})
     except PathMissing:
         return None
+
+
+def value_at(documents: Sequence[JsonValue], path: JsonPath | None) -> JsonValue:
+    """The last value at ``path`` in the documents of an answer; ``None`` where there is none."""
+    if path is None:
+        return None
+    found: JsonValue = None
+    for document in documents:
+        with suppress(PathMissing):
+            found = path.find(document) or found
+    return found
 
 
 def _text_at(document: JsonValue, key: str) -> str | None:

@@ -1,7 +1,8 @@
 """A command as an agent: one process for each conversation, JSON lines in and out.
 
 In goes ``{"messages": [...], "thread_id": "..."}``, one line for each turn; out comes one line: a string,
-``{"text": ...}`` or whatever an HTTP endpoint might answer, ``{"error": ...}`` included. What the process writes to its
+``{"text": ...}`` or whatever an HTTP endpoint might answer, ``{"error": ...}`` included, with ``report`` (a
+``TurnReport``) and ``assessment`` beside it where the agent has them. What the process writes to its
 standard error is kept aside and quoted when it fails. A call that was given up leaves a process whose next line would
 be the wrong answer, so it is ended.
 """
@@ -28,7 +29,8 @@ from evaluatorq.llm.encode import encode_json
 from evaluatorq.llm.errors import clean_message, clean_raw
 from evaluatorq.model.messages import Message
 from evaluatorq.ports import Seat, TargetReply, ToolSpec
-from evaluatorq.targets.bodies import ANYWHERE, parsed, reply_from_json
+from evaluatorq.targets.bodies import Places, parsed, reply_from_json
+from evaluatorq.targets.paths import JsonPath
 from evaluatorq.targets.replies import reply_of, unfit
 from evaluatorq.targets.templates import TargetSpec, expanded, request_values
 from evaluatorq.toolset import TOOLS_URL
@@ -37,6 +39,7 @@ MOST_BYTES = 8_000_000
 GRACE_S = 1.0
 _TAIL = 2_000
 _MOST_SHOWN = 100
+_PLACES = Places(report=JsonPath.parse("report"), assessment=JsonPath.parse("assessment"))
 
 
 class CommandTargetSpec(TargetSpec):
@@ -109,7 +112,7 @@ class CommandTarget:
             raise
         self._answered = True
         return reply_of(
-            reply_from_json(parsed(line, f"{self._where} (standard output)"), ANYWHERE, self._where), messages
+            reply_from_json(parsed(line, f"{self._where} (standard output)"), _PLACES, self._where), messages
         )
 
     async def _start(self) -> _Running:

@@ -51,8 +51,8 @@ class HttpTargetSpec(TargetSpec):
 
     ``url``, ``headers`` and ``body`` may hold ``{{messages}}``, ``{{last_message}}``, ``{{thread_id}}``,
     ``{{session_id}}``, ``{{tools}}`` and ``{{tools_url}}``; ``url`` and ``headers`` also ``${VARIABLES}`` of the
-    environment. ``reply``, ``tool_calls``, ``usage`` and ``session_id`` are paths in the answer. An endpoint that
-    remembers the conversation is asked with ``history: last``.
+    environment. ``reply``, ``tool_calls``, ``usage``, ``session_id``, ``report`` (a ``TurnReport``) and
+    ``assessment`` are paths in the answer. An endpoint that remembers the conversation is asked with ``history: last``.
     """
 
     url: str
@@ -63,6 +63,8 @@ class HttpTargetSpec(TargetSpec):
     tool_calls: str | None = None
     usage: str | None = None
     session_id: str | None = None
+    report: str | None = None
+    assessment: str | None = None
     trace_headers: tuple[str, ...] = ("x-trace-id", "traceparent")
     history: Literal["messages", "last"] = "messages"
     format: Format = "auto"
@@ -141,7 +143,8 @@ def _ready(spec: HttpTargetSpec) -> _Endpoint:
         headers.setdefault("authorization", "Basic " + b64encode(f"{user}:{password}".encode()).decode())
         secrets += (password,) if password else ()
         url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    places = Places(_path(spec.reply), _path(spec.tool_calls), _path(spec.usage))
+    paths = (spec.reply, spec.tool_calls, spec.usage, spec.report, spec.assessment)
+    places = Places(*map(_path, paths))
     body = DEFAULT_BODY if spec.body is None and spec.method != "GET" else spec.body
     return _Endpoint(url, headers, body, places, _path(spec.session_id), secrets, bare_url(spec.url))
 

@@ -12,19 +12,21 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import TypeVar, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from evaluatorq.errors import CallError
 from evaluatorq.llm.errors import clean_message
 from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.events import FaultCode
 from evaluatorq.model.messages import InputText, Message, ToolCall, open_calls
+from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.responses import AgentResponse, AgentResponseError, OutputReasoning
 from evaluatorq.model.usage import Usage
 from evaluatorq.ports import TargetReply
 
+R = TypeVar("R", bound=BaseModel)
 MOST_TEXT = 2_000_000
 """Characters that one row of a reply may hold."""
 
@@ -80,7 +82,8 @@ def _shaped(value: object) -> TargetReply:
         case Message():
             return TargetReply((value,))
         case Mapping() if "content" in value:
-            return TargetReply((_assistant(value),), assessment=_assessment(value.get("assessment")))
+            held, report = assessment_of(value.get("assessment")), report_of(value.get("report"))
+            return TargetReply((_assistant(value),), assessment=held, report=report)
         case list() | tuple() if value and all(isinstance(row, Message) for row in value):
             return TargetReply(tuple(value))
     raise unfit(f"The agent returned {_described(value)}; {WANTED}.")
@@ -113,6 +116,8 @@ def _from_response(response: AgentResponse) -> TargetReply:
         span_id=response.span_id,
         finish_reason=response.finish_reason,
         reasoning=thoughts or None,
+        report=response.report,
+        assessment=assessment_of(response.assessment),
     )
 
 
@@ -132,17 +137,24 @@ def declared(error: AgentResponseError, usage: Usage | None = None) -> CallError
     )
 
 
-def _assessment(value: object) -> Assessment | None:
-    """What the agent holds as it answers, where it says so beside its words."""
-    if value is None:
-        return None
+def assessment_of(value: object) -> Assessment | None:
+    """What the agent holds as it answers, where it says so beside its words. Raises ``CallError``."""
+    told = _record("assessment", Assessment, value)
+    return None if told is None else told.model_copy(update={"source": "structured_output"})
+
+
+def report_of(value: object) -> TurnReport | None:
+    """What the agent tells of its turn: how it understood it, what it did. Raises ``CallError``."""
+    return _record("report", TurnReport, value)
+
+
+def _record(name: str, kind: type[R], value: object) -> R | None:
     try:
-        told = Assessment.model_validate(value)
+        return None if value is None else kind.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in ("assessment", *first["loc"]))
-        raise unfit(f"The agent's assessment does not fit: {place}: {first['msg']}.") from None
-    return told.model_copy(update={"source": "structured_output"})
+        place = ".".join(str(part) for part in (name, *first["loc"]))
+        raise unfit(f"The agent's {name} does not fit: {place}: {first['msg']}.") from None
 
 
 def _assistant(value: Mapping[str, object]) -> Message:

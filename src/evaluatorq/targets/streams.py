@@ -14,9 +14,18 @@ from evaluatorq.llm.errors import clean_message
 from evaluatorq.llm.reply import read_events
 from evaluatorq.model.usage import Usage
 from evaluatorq.ports import TargetReply
-from evaluatorq.targets.bodies import Places, plain, read_calls, refuse_error, reply_from_json, rows_of, usage_at
+from evaluatorq.targets.bodies import (
+    Places,
+    plain,
+    read_calls,
+    refuse_error,
+    reply_from_json,
+    rows_of,
+    usage_at,
+    value_at,
+)
 from evaluatorq.targets.paths import PathMissing
-from evaluatorq.targets.replies import empty, unfit
+from evaluatorq.targets.replies import assessment_of, empty, report_of, unfit
 
 DELTA_KEYS = ("delta", "text", "content", "token", "response", "output", "message", "answer", "reply")
 END = "[DONE]"
@@ -133,6 +142,8 @@ def reply_from_events(body: str, places: Places, where: str) -> tuple[TargetRepl
         usage=usage,
         usage_known=usage is not None or places.usage is None,
         reports_tools=places.tool_calls is not None,
+        report=report_of(value_at(stream.documents, places.report)),
+        assessment=assessment_of(value_at(stream.documents, places.assessment)),
     )
     return reply, stream.documents
 
