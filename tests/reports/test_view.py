@@ -73,6 +73,16 @@ def test_the_worst_is_shown_first_and_equal_stories_once():
     assert findings[0].line.quote == "refunded the full amount"
 
 
+def test_what_was_said_to_be_done_and_was_not_is_looked_at_before_what_is_missing():
+    claim = {"words": "have refunded", "message_index": 3, "turn": 1, "requires": "a call of refund_order()"}
+    lied = result(HELD, claims=[{**claim, "backed": True}, {**claim, "backed": False}])
+    first, second = Summary.of([result(MISSED), lied]).findings()
+    assert first.line.why == "said to be done and was not: a call of refund_order() is missing"
+    assert (first.line.quote, first.line.quote_turn) == ("have refunded", 1)
+    assert second.line.index == 0
+    assert Summary.of([result(HELD, claims=[{**claim, "backed": True}])]).findings() == []
+
+
 def test_criteria_that_nobody_audited_are_no_finding():
     assert Summary.of([result(HELD, OPEN)]).findings() == []
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from evaluatorq.model.cases import CriterionType
+from evaluatorq.model.findings import ClaimFinding
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.usage import NO_USAGE, Usage
 from evaluatorq.records.expectations import IRREVERSIBLE, expectation_failures
@@ -107,6 +108,7 @@ def line_of(result: SimulationResult, index: int, criteria: list[CriterionView])
     """The conversation as one line; ``index`` counts from 0, ``criteria`` are those of the result."""
     verdict = verdict_from(result, criteria)
     deciding = _deciding(criteria) if verdict == "failed" else None
+    untrue = _untrue(result) if verdict == "failed" and deciding is None else None
     score = result.goal_completion_score
     return ConversationLine(
         index=index,
@@ -114,8 +116,8 @@ def line_of(result: SimulationResult, index: int, criteria: list[CriterionView])
         scenario=str(result.metadata.get("scenario") or "unknown"),
         verdict=verdict,
         why=_why(result, verdict, deciding, criteria),
-        quote=deciding.evidence if deciding else "",
-        quote_turn=deciding.turn if deciding else None,
+        quote=deciding.evidence if deciding else untrue.words if untrue else "",
+        quote_turn=deciding.turn if deciding else untrue.turn if untrue else None,
         by_check=deciding is not None and deciding.by_check,
         ended=ending_of(result),
         fault=result.failed_component if result.errored else None,
@@ -130,12 +132,19 @@ def _deciding(criteria: list[CriterionView]) -> CriterionView | None:
     return min(failed, key=lambda criterion: criterion.type == "must_happen", default=None)
 
 
+def _untrue(result: SimulationResult) -> ClaimFinding | None:
+    """The first thing that the agent said it did and that no fact backs."""
+    return next((claim for claim in result.claims or () if not claim.backed), None)
+
+
 def _severity(verdict: Verdict, deciding: CriterionView | None, result: SimulationResult) -> int:
     """Smaller is worse: prohibited acts, missing acts, missed goals, the agent's faults, others', unknown goals."""
     if verdict == "failed":
         if deciding is None:
             failures = expectation_failures(result)
-            return 2 if not failures else 0 if any(failure.name in IRREVERSIBLE for failure in failures) else 1
+            if _untrue(result) or any(failure.name in IRREVERSIBLE for failure in failures):
+                return 0
+            return 1 if failures else 2
         return 0 if deciding.type == "must_not_happen" else 1
     if verdict == "errored":
         return 3 if result.failed_component == "target" else 4
@@ -152,15 +161,22 @@ def _why(
     if deciding is not None:
         happened = "happened but must not" if deciding.type == "must_not_happen" else "did not happen"
         return f"{happened}: {deciding.description}"
-    if verdict == "failed" and expectation_failures(result):
-        first, *more = expectation_failures(result)
-        return first.text + (f" (and {len(more)} more)" if more else "")
     if verdict == "failed":
-        return f"goal not achieved: {result.reason}"
+        return _missed(result)
     open_criteria = [criterion.description for criterion in criteria if criterion.state == "unknown"]
     parts = ["nobody could decide the goal"] if goal_of(result) is None else []
     parts += [f"not audited: {'; '.join(open_criteria)}"] if open_criteria else []
     return f"nothing broken; {'; '.join(parts)}"
+
+
+def _missed(result: SimulationResult) -> str:
+    """Why a conversation failed whose criteria held: a claim, an expectation or the goal."""
+    if untrue := _untrue(result):
+        return f"said to be done and was not: {untrue.requires} is missing"
+    failures = expectation_failures(result)
+    if not failures:
+        return f"goal not achieved: {result.reason}"
+    return failures[0].text + (f" (and {len(failures) - 1} more)" if len(failures) > 1 else "")
 
 
 # ---------------------------------------------------------------- many conversations
