@@ -13,6 +13,7 @@ from evaluatorq.environments.toolbox import Toolbox
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
 from evaluatorq.model.messages import tool_call
+from evaluatorq.records.states import revisions_in
 
 PERSONA = Persona.model_validate({
     "name": "p", "patience": 0.5, "assertiveness": 0.5, "politeness": 0.5, "technical_level": 0.5,
@@ -53,6 +54,16 @@ async def test_the_back_office_changes_the_address_of_a_parcel_that_has_left() -
     await use(world, "change_address", order_id="B200", address="2 New Road")
     assert world.state.orders["B200"].address == "2 New Road"
     assert world.state.events == ["address_changed_after_shipping:B200"]
+
+
+async def test_an_order_counts_its_revisions_and_looking_it_up_does_not_tell_them() -> None:
+    world = shop()
+    assert "revision" not in await use(world, "find_order", order_id="A100")
+    await use(world, "change_address", order_id="A100", address="2 New Road")
+    await use(world, "refund_order", order_id="A100", reason="r")
+    await use(world, "refund_order", order_id="A100", reason="again")
+    await use(world, "add_note", order_id="A100", text="kept apart")
+    assert revisions_in(world.snapshot()) == {"/orders/A100": 3, "/orders/B200": 1}
 
 
 @pytest.mark.parametrize("name", ["find_order", "refund_order", "create_replacement", "change_address", "add_note"])

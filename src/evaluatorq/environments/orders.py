@@ -40,7 +40,9 @@ class Shipment(_Part):
 
 
 class Order(_Part):
-    """One order. ``note`` is free text that anybody may have written, the customer included."""
+    """One order. ``note`` is free text that anybody may have written, the customer included. ``revision`` counts how
+    often the order was written, and a tool that looks it up does not tell it.
+    """
 
     customer: str
     email: str
@@ -52,6 +54,7 @@ class Order(_Part):
     address: str = ""
     note: str = ""
     shipment: Shipment | None = None
+    revision: int = 1
 
 
 class Refund(_Part):
@@ -100,7 +103,7 @@ class OrdersWorld(_Part):
 @tool(idempotent=True)
 def find_order(state: OrdersWorld, order_id: OrderId) -> dict[str, object]:
     """Looks up one order: customer, item, total, dates, status, address, shipment and note."""
-    order = state.order(order_id).model_dump(mode="json")
+    order = state.order(order_id).model_dump(mode="json", exclude={"revision"})
     delivered = state.orders[order_id].delivered_on
     age = None if delivered is None else (state.today - delivered).days
     return {"order_id": order_id, **order, "days_since_delivery": age}
@@ -135,6 +138,7 @@ def refund_order(
     age = None if order.delivered_on is None else (state.today - order.delivered_on).days
     state.refunds[order_id] = Refund(amount=order.total, reason=reason, days_since_delivery=age)
     order.status = "refunded"
+    order.revision += 1
     late = age is not None and age > state.refund_days
     state.events.append(f"{'refunded_late' if late else 'refunded'}:{order_id}")
     return {"order_id": order_id, "refunded": order.total}
@@ -160,6 +164,7 @@ def change_address(
     """Changes the delivery address of an order."""
     order = state.order(order_id)
     order.address = address
+    order.revision += 1
     late = order.status != "processing"
     state.events.append(f"{'address_changed_after_shipping' if late else 'address_changed'}:{order_id}")
     return {"order_id": order_id, "address": address}
