@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 
@@ -22,6 +23,7 @@ from evaluatorq.ports import ChatPrefix, ChatRequest
 
 ASK = ChatRequest(ChatPrefix("You help."), (encode_message("user", "Hi"),))
 OUTSIDE = "http://llm.example.test/v1"
+UNPROXIED = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
 async def ask(base_url: str, *, plain: bool = False, timeout_s: float = 5.0) -> str:
@@ -203,3 +205,21 @@ async def test_the_shared_client_is_closed_with_the_run(fake: FakeEndpoint) -> N
         await wire.send(call(fake.base_url))
     with pytest.raises((RuntimeError, httpx.HTTPError, CallError)):
         await wire.send(call(fake.base_url))
+
+
+async def test_over_plain_http_without_a_proxy_httpx_is_not_loaded(fake: FakeEndpoint) -> None:
+    script = """
+import asyncio, sys
+from evaluatorq.llm.exchange import Call
+from evaluatorq.llm.transport import open_wire
+
+async def main():
+    async with open_wire(2, 5.0) as wire:
+        await wire.send(Call(sys.argv[1], {}, b"{}", "it"))
+    print("httpx" in sys.modules)
+
+asyncio.run(main())
+"""
+    for proxies, loaded in (({}, "False"), ({"HTTPS_PROXY": "http://127.0.0.1:9"}, "True")):
+        done = await anyio.run_process([sys.executable, "-c", script, fake.base_url], env={**UNPROXIED, **proxies})
+        assert done.stdout.decode().strip() == loaded

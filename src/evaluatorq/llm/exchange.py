@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 USER_AGENT = {"user-agent": "evaluatorq"}
+KEEPALIVE_S = 30.0
+"""How long a connection waits for the next request."""
 
 
 @dataclass(slots=True, eq=False)

@@ -3,8 +3,9 @@
 httpx's own pool searches its connections one by one, so its cost per request grows with what is in flight. A request
 that needs nothing of httpx (no proxy from the environment, no mock) is handed to an aiohttp session without building
 httpx objects; everything else takes the transport that httpx picks, which is why ``respx.mock(using="httpx")`` works as
-it is. ``plain=True``, trio, and an installation without aiohttp use httpx's own transport; respx's default mocker needs
-``plain=True``.
+it is. While no proxy is set and nobody has imported httpx, there is nothing to decide, and it is not loaded: it takes
+six MiB. ``plain=True``, trio, and an installation without aiohttp use httpx's own transport; respx's default mocker
+needs ``plain=True``.
 
 Redirects are not followed and no cookies are kept: conversations must not meet through them.
 """
@@ -12,59 +13,59 @@ Redirects are not followed and no cookies are kept: conversations must not meet 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.request import getproxies
 
-import anyio
-import httpx
-
-from evaluatorq.llm.errors import network_error
-from evaluatorq.llm.exchange import USER_AGENT, Answer, Call
+from evaluatorq.llm.certificates import Certificates
+from evaluatorq.llm.exchange import Answer, Call
 
 if TYPE_CHECKING:
     from evaluatorq.llm.direct import DirectSession
-
-KEEPALIVE_S = 30.0
-_url = lru_cache(maxsize=1024)(httpx.URL)
+    from evaluatorq.llm.through_httpx import HttpxClient
 
 
 class Wire:
     """Sends requests and returns whole answers, whatever their status; a failure of the network is a ``CallError``."""
 
-    def __init__(self, client: httpx.AsyncClient, direct: DirectSession | None, timeout_s: float) -> None:
-        self._client = client
-        self._direct = direct
+    def __init__(
+        self, connections: int, timeout_s: float, certificates: Certificates, direct: DirectSession | None
+    ) -> None:
+        self._connections = connections
         self._timeout_s = timeout_s
-        self._failures = (httpx.HTTPError, OSError, *(direct.failures if direct is not None else ()))
+        self._certificates = certificates
+        self._direct = direct
+        self._client: HttpxClient | None = None
+        proxies = getproxies()
+        self._may_be_proxied = any(proxies.get(scheme) for scheme in ("http", "https", "all"))
 
     async def send(self, call: Call, timeout_s: float | None = None) -> Answer:
         """The answer to one request. The timeout covers all of it, to the last byte."""
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        url = _url(call.url)
-        transport = self._client._transport_for_url(url)  # noqa: SLF001  knows the proxies; mocks step in here
-        if self._direct is not None and self._direct.carries(transport):
+        if self._direct is not None and (self._needs_no_httpx() or self._httpx().goes_straight(call.url)):
             return await self._direct.send(call, timeout_s)
-        request = httpx.Request(
-            call.method,
-            url,
-            content=call.body,
-            headers={**USER_AGENT, **call.headers},
-            extensions={"timeout": httpx.Timeout(timeout_s).as_dict()},
-        )
-        reading = False
-        try:
-            with anyio.fail_after(timeout_s):
-                response = await transport.handle_async_request(request)
-                reading = True
-                try:
-                    data = await response.aread()
-                finally:
-                    await response.aclose()
-        except self._failures as exc:
-            raise network_error(exc, call.where, reading=reading) from exc
-        return Answer(response.status_code, response.headers, data)
+        return await self._httpx().send(call, timeout_s)
+
+    def _needs_no_httpx(self) -> bool:
+        """Nobody can have asked httpx to reach anything otherwise."""
+        return not self._may_be_proxied and "httpx" not in sys.modules
+
+    def _httpx(self) -> HttpxClient:
+        if self._client is None:
+            from evaluatorq.llm.through_httpx import HttpxClient  # noqa: PLC0415  loads httpx
+
+            over_aiohttp = self._direct is not None
+            self._client = HttpxClient(self._connections, self._certificates.context(), over_aiohttp=over_aiohttp)
+        return self._client
+
+    async def aclose(self) -> None:
+        """Closes all connections."""
+        if self._client is not None:
+            await self._client.aclose()
+        if self._direct is not None:
+            await self._direct.aclose()
 
 
 @asynccontextmanager
@@ -73,30 +74,22 @@ async def open_wire(connections: int, timeout_s: float, *, plain: bool = False) 
 
     Proxies and certificates come from the environment as httpx reads it (``HTTPS_PROXY``, ``SSL_CERT_FILE``, …).
     """
-    tls = httpx.create_ssl_context()
-    limits = httpx.Limits(
-        max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=KEEPALIVE_S
-    )
-    if not plain and _on_asyncio():
-        try:
-            from evaluatorq.llm import direct  # noqa: PLC0415  loads aiohttp, which only this path needs
-        except ImportError:
-            pass
-        else:
-            session = direct.DirectSession(tls, KEEPALIVE_S)
-            try:
-                async with direct.aiohttp_client(tls, limits) as client:
-                    yield Wire(client, session, timeout_s)
-            finally:
-                await session.aclose()
-            return
-    async with httpx.AsyncClient(verify=tls, limits=limits) as client:
-        yield Wire(client, None, timeout_s)
+    certificates = Certificates()
+    wire = Wire(connections, timeout_s, certificates, None if plain else _direct_session(certificates))
+    try:
+        yield wire
+    finally:
+        await wire.aclose()
 
 
-def _on_asyncio() -> bool:
+def _direct_session(certificates: Certificates) -> DirectSession | None:
+    """A session on aiohttp, where that is installed and the event loop is its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return False
-    return True
+        return None
+    try:
+        from evaluatorq.llm.direct import DirectSession  # noqa: PLC0415  loads aiohttp, which only this path needs
+    except ImportError:
+        return None
+    return DirectSession(certificates)

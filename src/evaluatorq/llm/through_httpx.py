@@ -1,0 +1,72 @@
+"""Requests over httpx: what goes through proxies and mocks, and everything under trio or without aiohttp."""
+
+from __future__ import annotations
+
+import ssl
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import anyio
+import httpx
+
+from evaluatorq.llm.errors import network_error
+from evaluatorq.llm.exchange import KEEPALIVE_S, USER_AGENT, Answer, Call
+
+if TYPE_CHECKING:
+    from httpx_aiohttp import AiohttpTransport
+
+_url = lru_cache(maxsize=1024)(httpx.URL)
+
+
+class HttpxClient:
+    """One httpx client for a whole run; proxies come from the environment. ``over_aiohttp`` uses aiohttp beneath."""
+
+    def __init__(self, connections: int, tls: ssl.SSLContext, *, over_aiohttp: bool) -> None:
+        limits = httpx.Limits(
+            max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=KEEPALIVE_S
+        )
+        self._failures: tuple[type[Exception], ...] = (httpx.HTTPError, OSError)
+        self._straight: type[AiohttpTransport] | None = None
+        if over_aiohttp:
+            from aiohttp import ClientError  # noqa: PLC0415  where it is not installed, it is not used
+            from httpx_aiohttp import AiohttpTransport, HttpxAiohttpClient  # noqa: PLC0415
+
+            self._client: httpx.AsyncClient = HttpxAiohttpClient(verify=tls, limits=limits)
+            self._failures += (ClientError,)
+            self._straight = AiohttpTransport
+        else:
+            self._client = httpx.AsyncClient(verify=tls, limits=limits)
+
+    def goes_straight(self, url: str) -> bool:
+        """Whether httpx would send a request to its host over aiohttp, past no proxy and no mock."""
+        straight, transport = self._straight, self._transport(url)
+        return straight is not None and isinstance(transport, straight) and transport.proxy is None
+
+    def _transport(self, url: str) -> httpx.AsyncBaseTransport:
+        return self._client._transport_for_url(_url(url))  # noqa: SLF001  knows the proxies; mocks step in here
+
+    async def send(self, call: Call, timeout_s: float) -> Answer:
+        """The answer to one request. Raises ``CallError`` for every failure of the network."""
+        request = httpx.Request(
+            call.method,
+            _url(call.url),
+            content=call.body,
+            headers={**USER_AGENT, **call.headers},
+            extensions={"timeout": httpx.Timeout(timeout_s).as_dict()},
+        )
+        reading = False
+        try:
+            with anyio.fail_after(timeout_s):
+                response = await self._transport(call.url).handle_async_request(request)
+                reading = True
+                try:
+                    data = await response.aread()
+                finally:
+                    await response.aclose()
+        except self._failures as exc:
+            raise network_error(exc, call.where, reading=reading) from exc
+        return Answer(response.status_code, response.headers, data)
+
+    async def aclose(self) -> None:
+        """Closes all connections."""
+        await self._client.aclose()

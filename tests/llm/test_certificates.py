@@ -1,0 +1,85 @@
+"""Whom a connection trusts, over real TLS sockets."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.streams.tls import TLSListener
+
+from evaluatorq.errors import CallError
+from evaluatorq.llm.exchange import Answer, Call
+from evaluatorq.llm.transport import open_wire
+
+ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
+
+
+@pytest.fixture
+def own_certificate(tmp_path: Path) -> Path:
+    """A certificate for 127.0.0.1 that signs itself, with its key in the same file."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate")
+    path = tmp_path / "own.pem"
+    words = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=loopback"
+    subprocess.run(
+        [*words.split(), "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", tmp_path / "key", "-out", path],
+        check=True,
+        capture_output=True,
+    )
+    path.write_text(path.read_text() + (tmp_path / "key").read_text())
+    return path
+
+
+async def asked(certificate: Path, *, plain: bool) -> Answer | CallError:
+    """What comes of asking a server with this certificate."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate)
+    tcp = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = tcp.extra(anyio.abc.SocketAttribute.local_port)
+
+    async def answer(stream: anyio.abc.ByteStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(ANSWER)
+
+    async with TLSListener(tcp, tls, standard_compatible=False) as listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, answer)
+        try:
+            async with open_wire(2, 5.0, plain=plain) as wire:
+                return await wire.send(Call(f"https://127.0.0.1:{port}/", {}, b"{}", "it"))
+        except CallError as error:
+            return error
+        finally:
+            group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_server_is_trusted_by_the_file_that_the_environment_names(
+    own_certificate: Path, monkeypatch: pytest.MonkeyPatch, plain: bool
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(own_certificate))
+    answer = await asked(own_certificate, plain=plain)
+    assert isinstance(answer, Answer)
+    assert answer.body == b"{}"
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_server_that_nobody_vouches_for_is_not_asked(own_certificate: Path, plain: bool) -> None:
+    error = await asked(own_certificate, plain=plain)
+    assert isinstance(error, CallError)
+    assert error.code == "network_error"
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_file_of_certificates_that_is_not_there_is_named(
+    own_certificate: Path, monkeypatch: pytest.MonkeyPatch, plain: bool
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/own.pem")
+    error = await asked(own_certificate, plain=plain)
+    assert isinstance(error, CallError)
+    assert "SSL_CERT_FILE=/nowhere/own.pem" in error.message
+    assert not error.retryable
