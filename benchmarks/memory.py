@@ -1,19 +1,19 @@
 """Memory of 10,000 conversations of 10 turns on the command line, against its bar. Run: python benchmarks/memory.py
 
-The bar is 60 MiB + 130 KiB for each conversation in flight + 4 KiB for each that is finished. The peak is what the
-operating system says of the process (ru_maxrss), with --json as well, which is streamed.
+The bar is 60 MiB + 130 KiB for each conversation in flight + 4 KiB for each that is finished. The run is measured
+with --json as well, which is streamed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from peak import peak_mib
 
 BASE_KIB, IN_FLIGHT_KIB, FINISHED_KIB = 60 * 1024, 130, 4
 AGENT = """
@@ -57,11 +57,8 @@ def measure(folder: Path, count: int, turns: int, parallel: int, *, json_out: bo
     ]  # fmt: skip
     started = time.perf_counter()
     with (folder / "out").open("wb") as out:
-        process = subprocess.Popen([*words, *(["--json"] if json_out else [])], cwd=folder, stdout=out)
-        _, status, usage = os.wait4(process.pid, 0)
-    taken = time.perf_counter() - started
-    assert os.waitstatus_to_exitcode(status) == 0, "the run failed"
-    return {"peak_mib": usage.ru_maxrss / 1024, "seconds": taken}
+        peak = peak_mib([*words, *(["--json"] if json_out else [])], cwd=folder, stdout=out)
+    return {"peak_mib": peak, "seconds": time.perf_counter() - started}
 
 
 def main() -> int:

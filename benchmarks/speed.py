@@ -175,7 +175,7 @@ def fault_rows(bench: Bench) -> Iterator[Row]:
 def size_rows(bench: Bench) -> Iterator[Row]:
     bench.at.set(20)
     for in_flight, finished in ((10, 10), (100, 1000), (1000, 1000)):
-        peak = stored.peak_mib(bench.env, in_flight, finished)
+        peak = stored.peak_of_command(bench.env, in_flight, finished)
         allowed = 60 + 130 * in_flight / 1024 + 4 * finished / 1024
         what = f"memory of a command, {in_flight:,} in flight, {finished:,} finished"
         yield Row(what, peak, round(allowed, 1), "MiB")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -13,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+from peak import peak_mib
 from workload import PERSONA, datapoints, first_line, scenario
 
 from evaluatorq.model.results import SimulationResult
@@ -70,7 +70,7 @@ def first_s(path: Path) -> float:
     return _timed(lambda: next(iter_results(path)))
 
 
-def peak_mib(env: dict[str, str], in_flight: int, finished: int) -> float:
+def peak_of_command(env: dict[str, str], in_flight: int, finished: int) -> float:
     """The most memory that ``sim simulate`` ever held, in MiB."""
     with tempfile.TemporaryDirectory() as folder:
         cases = Path(folder) / "cases.jsonl"
@@ -82,10 +82,4 @@ def peak_mib(env: dict[str, str], in_flight: int, finished: int) -> float:
                 file.write(json.dumps(row) + "\n")
         words = ["sim", "simulate", "-i", str(cases), "--openai-model", "mock-target", "--sim-model", "mock-user",
                  "--judge-model", "mock-judge", "--max-turns", "5", "--parallelism", str(in_flight), "-q"]  # fmt: skip
-        command = [sys.executable, "-m", "evaluatorq", *words]
-        with subprocess.Popen(command, env={**env, "EVALUATORQ_DIR": folder}) as process:
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(words)} failed")
-    return used.ru_maxrss / 1024
+        return peak_mib([sys.executable, "-m", "evaluatorq", *words], env={**env, "EVALUATORQ_DIR": folder})
