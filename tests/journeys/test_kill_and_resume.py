@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -11,7 +13,7 @@ import pytest
 
 from mock_server.interrupt import OFFLINE, Scene, histogram, is_running, manifest_of, repeated, without_volatile
 from mock_server.served import MockEndpoint, serving
-from mock_server.shell import MODELS, journal_lines, saved_run, write_cases
+from mock_server.shell import MODELS, command, environment, evaluatorq, journal_lines, saved_run, write_cases
 
 OFFLINE_KILLS, HTTP_KILLS = 18, 7
 PARALLEL = 4
@@ -115,6 +117,24 @@ def test_ctrl_c_stops_at_once_says_how_to_go_on_and_loses_nothing(
     assert scene.resume().returncode == 0
     assert scene.facts() == whole
     assert manifest_of(scene.folder)["status"] == "completed"
+
+
+def test_ctrl_c_while_the_run_file_is_written_leaves_it_whole_and_listed_once(
+    offline: tuple[Scene, list[dict[str, object]], int],
+) -> None:
+    scene, whole, _ = offline
+    scene.forget()
+    store = scene.folder / ".evaluatorq" / "sim-runs"
+    with subprocess.Popen(command(*scene.words), cwd=scene.folder, env=environment(**scene.env)) as process:
+        while process.poll() is None and not list(store.glob(".cut_*.tmp")):
+            pass
+        process.send_signal(signal.SIGINT)
+    assert process.returncode in (0, 130)
+    assert list(store.glob(".cut_*.tmp")) == []
+    (row,) = json.loads(evaluatorq(scene.folder, "sim", "runs", "--json").stdout)
+    assert (row["status"], row["file"] is None) in (("completed", False), ("cancelled", True))
+    assert scene.resume().returncode == 0
+    assert scene.facts() == whole
 
 
 def test_a_run_can_be_stopped_again_while_it_is_being_resumed(

@@ -20,7 +20,9 @@ from evaluatorq.roles.user import model_user
 from evaluatorq.run.crew import Crew
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
 from evaluatorq.run.outcome import RunOutcome
+from evaluatorq.store.manifests import read_manifests, write_manifest
 from evaluatorq.store.paths import journals_dir
+from evaluatorq.store.runs import list_runs
 from evaluatorq.testing import ScriptedTarget, a_datapoint, a_plan, crew_of, verdict
 
 REASKS = 3
@@ -172,3 +174,11 @@ def test_the_journal_says_why_each_call_was_made_again(tmp_path: Path) -> None:
     assert len(failed) == len(model.requests)
     assert [line.get("final", False) for line in failed] == [False] * REASKS + [True]
     assert len({line["digest"] for line in failed}) == 1
+
+
+async def test_a_run_whose_process_died_before_it_said_that_it_was_done_is_listed_once(tmp_path: Path) -> None:
+    outcome = await run_plan(plan(), crew_of(judge=[verdict(stop=True)]), RunOptions(runs_dir=tmp_path))
+    (manifest,) = read_manifests(tmp_path)
+    write_manifest(manifest.model_copy(update={"status": "running", "report_path": None, "pid": 2**22 + 1}), tmp_path)
+    (row,) = list_runs(tmp_path)
+    assert (row.status, row.file) == ("completed", str(outcome.path))

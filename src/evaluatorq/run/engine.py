@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
 import anyio
 import anyio.to_thread
@@ -181,6 +182,7 @@ class Engine:
         self._dropped: dict[int, Dropped] = {}
         self._recovery = Recovery()
         self._learned = NOTHING_LEARNED
+        self._writing = Lock()
         self._deadline: float | None = None
         self._brake = Brake(options.budget)
         self.scribe = Scribe(plan, sinks, options.redactor, self._brake)
@@ -206,18 +208,23 @@ class Engine:
                 await self._run_workers(status)
             duration_s = recovery.active_s + self.clock.seconds() - started
             analysis = await self._analysis()
-            await anyio.to_thread.run_sync(self._finish, outcome, duration_s, analysis)
+            await anyio.to_thread.run_sync(self._write, outcome, duration_s, analysis)
         except BaseExceptionGroup as group:
             error = first_of(group)
             status.failed(error)
             raise error from None
         except BaseException as error:
-            status.failed(error)
+            with self._writing:  # a thread that puts the run file in place is not stopped by Ctrl-C
+                if outcome.path is None:
+                    status.failed(error)
+                else:
+                    status.completed(outcome)
             raise
         finally:
             if journal is not None:
                 journal.close()
-            self._spool.close()
+            with self._writing:
+                self._spool.close()
         if outcome.interrupted:
             status.stopped(outcome.stopped_by)
         else:
@@ -247,6 +254,10 @@ class Engine:
         if self.crew.analyst is None or len(self._spool) < len(self.plan.datapoints):
             return NO_ANALYSIS
         return await self.crew.analyst.conclude(range(len(self.plan.datapoints)), self._spool.read)
+
+    def _write(self, outcome: RunOutcome, duration_s: float, analysis: Analysis) -> None:
+        with self._writing:
+            self._finish(outcome, duration_s, analysis)
 
     def _finish(self, outcome: RunOutcome, duration_s: float, analysis: Analysis) -> None:
         outcome.finished = len(self._spool)

@@ -168,7 +168,10 @@ class RunListing(BaseModel):
 
 
 def list_runs(runs_dir: Path | None = None) -> list[RunListing]:
-    """Every run in the store, newest first: finished, running and interrupted ones."""
+    """Every run in the store, newest first: finished, running and interrupted ones.
+
+    A process that died between putting a run file in place and saying so left a finished run.
+    """
     folder = runs_dir or get_sim_runs_dir()
     rows: list[tuple[float, RunListing]] = []
     seen: set[Path] = set()
@@ -190,9 +193,15 @@ def list_runs(runs_dir: Path | None = None) -> list[RunListing]:
 def _report_of(manifest: RunManifest, folder: Path) -> Path | None:
     """The run file that a manifest names; a store that was moved keeps its file beside the manifests."""
     if not manifest.report_path:
+                rows = [other for other in rows if not _is_same_run(other[1], row)]
         return None
     named = Path(manifest.report_path)
     return next((path for path in (named, folder / named.name) if path.is_file()), None)
+
+def _is_same_run(unfinished: RunListing, saved: RunListing) -> bool:
+    dead = unfinished.file is None and not unfinished.alive
+    return dead and saved.run_id is not None and unfinished.run_id == saved.run_id
+
 
 
 def _manifest_row(manifest: RunManifest, report: Path | None) -> RunListing:
