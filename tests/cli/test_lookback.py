@@ -36,6 +36,32 @@ def test_runs_are_listed_newest_first_and_at_most_as_many_as_asked(inside):
     assert inside("sim", "runs", ".evaluatorq").out == listed.out
 
 
+def test_runs_are_listed_with_the_agent_that_they_were_had_with(inside, cli):
+    inside(*OFFLINE, "--only", "vague", "-q", "-n", "mine", "--target", "agents:polite")
+    assert " agents:polite " in inside("sim", "runs").out
+    assert json.loads(inside("sim", "runs", "--json").out)[0]["target"] == "agents:polite"
+    (manifest,) = (cli.folder / ".evaluatorq/sim-runs/.manifests").glob("*.json")
+    manifest.write_text(manifest.read_text().replace('"target": "agents:polite"', '"target": null'))
+    assert " agents:polite " in inside("sim", "runs").out
+
+
+def test_the_journal_says_how_far_a_killed_run_came(cli):
+    command = cli.command(*OFFLINE, "--target", "agents:slow", "--max-turns", "2", "--parallelism", "2", "-n", "killed")
+    with subprocess.Popen(
+        command, cwd=cli.folder, env=cli.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while "2/48" not in process.stderr.readline():
+            pass
+        process.kill()
+        process.communicate()
+    (row,) = json.loads(cli("sim", "runs", "--json").out)
+    journal = cli.folder / ".evaluatorq/sim-runs/.journal" / row["run_id"] / "0001.jsonl"
+    ended = sum('"kind":"ended"' in line for line in journal.read_text().splitlines())
+    assert (row["status"], row["completed"], row["total"]) == ("interrupted", ended, 48)
+    assert ended >= 2
+    assert f" {ended}/48\n" in cli("sim", "runs").out
+
+
 def test_a_run_is_shown_with_its_conversations(inside):
     inside(*OFFLINE, "--only", "vague", "-q", "-n", "nightly")
     shown = inside("sim", "show", "nightly")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from evaluatorq.cli.console import emit, has_color, say, width_of
 from evaluatorq.cli.parsing import Parser
-from evaluatorq.errors import ConfigError
+from evaluatorq.errors import ConfigError, ReplayError
 from evaluatorq.reports.listing import ListedRun, render_listing
 from evaluatorq.store.paths import get_sim_runs_dir
-from evaluatorq.store.runs import RunListing, list_runs
+from evaluatorq.store.runs import RunListing, list_runs, read_header
 
 
 def configure(parser: Parser) -> None:
@@ -59,14 +59,22 @@ def _listed(row: RunListing) -> ListedRun:
         name=row.run_name,
         run_id=row.run_id,
         created_at=row.created_at,
-        status=row.status,
+        status=f"{row.status}, making cases" if row.stage == "generate" and row.status != "completed" else row.status,
         mode=row.mode,
-        target=row.target_kind,
+        target=row.target or _target_in(row.file) or row.target_kind,
         count=row.total_results if row.total_results is not None else row.completed,
         total=row.total,
         scores=row.scorer_averages or {},
         file=row.file,
     )
+
+
+def _target_in(file: str | None) -> str | None:
+    """What a run's file calls the agent, where its manifest does not."""
+    try:
+        return None if file is None else read_header(Path(file)).target
+    except (OSError, ReplayError):
+        return None
 
 
 def _hint(rows: Sequence[RunListing]) -> None:

@@ -216,7 +216,7 @@ class StageRecord(Record):
 
 
 class RunManifest(Record):
-    """The status of a run, readable while it runs. Ours: ``pid``, ``host`` and ``heartbeat_at``."""
+    """The status of a run, readable while it runs. Ours: ``target``, ``pid``, ``host`` and ``heartbeat_at``."""
 
     run_id: str
     surface: Literal["sim", "redteam", "insights"] = "sim"
@@ -234,6 +234,7 @@ class RunManifest(Record):
     parallelism: int | None = None
     summary: dict[str, JsonValue] | None = None
     summary_version: int | None = None
+    target: str | None = None
     pid: int | None = None
     host: str | None = None
     heartbeat_at: AwareDatetime | None = None

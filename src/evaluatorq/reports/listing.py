@@ -49,9 +49,9 @@ def _row(run: ListedRun, *, full: bool) -> list[Text]:
     return [
         styled(one_line(run.name, None if full else 24)),
         styled((run.created_at or "")[:16].replace("T", " ")),
-        styled(run.status, STATUS_STYLES.get(run.status, "red")),
+        styled(run.status, STATUS_STYLES.get(run.status.partition(",")[0], "red")),
         styled(run.mode or ""),
-        styled(run.target or ""),
+        styled(one_line(run.target or "", None if full else 24)),
         styled(_count(run)),
         styled(", ".join(f"{one_line(name)} {value:.2f}" for name, value in run.scores.items())),
     ]

@@ -18,6 +18,7 @@ from evaluatorq.model.runs import RunPlan
 from evaluatorq.store.journal import JournalReader, parts_of, read_line
 
 _ANSWERED = re.compile(rb'\{"row":(\d+),"kind":"target_replied","at":"[^"]*","latency_ms":(\d+(?:\.\d+)?)')
+_TURNED = re.compile(rb'\{"row":(\d+),"kind":"(ended|started|resumed)".*\n')
 _HEAD = re.compile(rb'\{"row":(\d+),"kind":"([a-z_]+)"')
 
 
@@ -89,6 +90,16 @@ class JournalIndex:
                 at += len(line)
         self._read[part] = count, at
         return changed
+
+
+def ended_rows(folder: Path) -> set[int]:
+    """The conversations that are at their end, read without reading what was said in them."""
+    rows: set[int] = set()
+    for part in parts_of(folder):
+        with part.open("rb") as file:
+            for found in filter(None, map(_TURNED.match, file)):
+                (rows.add if found[2] == b"ended" else rows.discard)(int(found[1]))
+    return rows
 
 
 def mean_latencies(folder: Path) -> dict[int, float]:

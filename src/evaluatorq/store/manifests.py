@@ -33,6 +33,14 @@ def read_manifests(runs_dir: Path) -> Iterator[RunManifest]:
             yield manifest
 
 
+def read_manifest(run_id: str, runs_dir: Path) -> RunManifest | None:
+    """The manifest of one run, ``None`` where there is none that can be read."""
+    try:
+        return RunManifest.model_validate_json((manifests_dir(runs_dir) / f"{run_id}.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
 def is_alive(manifest: RunManifest) -> bool:
     """Whether the process that writes the run still lives: by its pid on this machine, else by its heartbeat."""
     if manifest.pid is not None and manifest.host == socket.gethostname():

@@ -20,6 +20,7 @@ from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import REPLAY_VERSION, RunManifest, SimulationRun
 from evaluatorq.store.atomic import create_file, replace_file
+from evaluatorq.store.journal_index import ended_rows
 from evaluatorq.store.manifests import is_alive, read_manifests
 from evaluatorq.store.paths import get_sim_runs_dir, journals_dir, sanitise_run_name
 
@@ -147,7 +148,11 @@ def texts_of(path: Path, key: str) -> Iterator[str]:
 
 
 class RunListing(BaseModel):
-    """One row of ``sim runs``; ``alive`` is ``False`` for an unfinished run whose process is gone."""
+    """One row of ``sim runs``; ``alive`` is ``False`` for an unfinished run whose process is gone.
+
+    ``completed`` conversations of ``total`` have ended: of a killed run those that its journal holds. ``stage`` is the
+    one under way.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -165,6 +170,8 @@ class RunListing(BaseModel):
     completed: int | None = None
     total: int | None = None
     alive: bool = False
+    target: str | None = None
+    stage: str | None = None
 
 
 def list_runs(runs_dir: Path | None = None) -> list[RunListing]:
@@ -181,30 +188,30 @@ def list_runs(runs_dir: Path | None = None) -> list[RunListing]:
             continue
         if report is not None:
             seen.add(report.resolve())
-        rows.append((manifest.started_at.timestamp(), _manifest_row(manifest, report)))
+        rows.append((manifest.started_at.timestamp(), _manifest_row(manifest, report, folder)))
     for path in folder.glob("*.json"):
         if path.resolve() not in seen and not path.name.startswith(("01_", "02_", "03_")):
             row = _report_row(path)
             if row is not None:
+                rows = [other for other in rows if not _is_same_run(other[1], row)]
                 rows.append((path.stat().st_mtime, row))
     return [row for _, row in sorted(rows, key=lambda pair: pair[0], reverse=True)]
 
-
-def _report_of(manifest: RunManifest, folder: Path) -> Path | None:
-    """The run file that a manifest names; a store that was moved keeps its file beside the manifests."""
-    if not manifest.report_path:
-                rows = [other for other in rows if not _is_same_run(other[1], row)]
-        return None
-    named = Path(manifest.report_path)
-    return next((path for path in (named, folder / named.name) if path.is_file()), None)
 
 def _is_same_run(unfinished: RunListing, saved: RunListing) -> bool:
     dead = unfinished.file is None and not unfinished.alive
     return dead and saved.run_id is not None and unfinished.run_id == saved.run_id
 
 
+def _report_of(manifest: RunManifest, folder: Path) -> Path | None:
+    """The run file that a manifest names; a store that was moved keeps its file beside the manifests."""
+    if not manifest.report_path:
+        return None
+    named = Path(manifest.report_path)
+    return next((path for path in (named, folder / named.name) if path.is_file()), None)
 
-def _manifest_row(manifest: RunManifest, report: Path | None) -> RunListing:
+
+def _manifest_row(manifest: RunManifest, report: Path | None, folder: Path) -> RunListing:
     summary = manifest.summary or {}
     averages = summary.get("scorer_averages")
     stage = manifest.stages[-1] if manifest.stages else None
@@ -224,10 +231,18 @@ def _manifest_row(manifest: RunManifest, report: Path | None) -> RunListing:
         file=str(report) if report else None,
         summary_version=manifest.summary_version,
         run_id=manifest.run_id,
-        completed=stage.completed if stage else None,
+        completed=_in_journal(manifest, folder) if interrupted else stage.completed if stage else None,
         total=stage.total if stage else None,
         alive=alive,
+        target=manifest.target,
+        stage=manifest.stage,
     )
+
+
+def _in_journal(manifest: RunManifest, folder: Path) -> int | None:
+    """How many conversations of a killed run came to their end; its last manifest is older than its journal."""
+    journal = journals_dir(folder) / manifest.run_id
+    return len(ended_rows(journal)) if manifest.stage == "simulate" and journal.is_dir() else None
 
 
 def _report_row(path: Path) -> RunListing | None:
@@ -249,6 +264,7 @@ def _report_row(path: Path) -> RunListing | None:
         else None,
         file=str(path),
         run_id=_text(head.get("run_id")),
+        target=_text(head.get("target")),
     )
 
 
