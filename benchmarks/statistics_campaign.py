@@ -148,13 +148,13 @@ def coverage() -> None:
         report(f"{name}: rates (adjusted Wald)", rates / COMPARISONS, COMPARISONS, at_least(0.95), "95 %")
         report(f"{name}: means (cluster bootstrap)", means / COMPARISONS, COMPARISONS, at_least(0.95), "95 %")
         report(f"{name}: pass rate (Wilson)", shares / COMPARISONS, COMPARISONS, at_least(0.95), "95 %")
-    for name, draw, mean in SHAPES:
+    for name, draw, truth in SHAPES:
         for n in (6, 8, 10, 20, 50):
             rng = random.Random(n)
             held = 0
             for seed in range(COMPARISONS):
                 interval = paired_mean_interval([draw(rng) for _ in range(n)], seed)
-                held += interval is not None and interval.low <= mean <= interval.high
+                held += interval is not None and interval.low <= truth <= interval.high
             floor = FLOORS.get((name, n), 0.95)
             report(f"{n} datapoints: mean of {name}", held / COMPARISONS, COMPARISONS, at_least(floor), f"{floor:.0%}")
 

@@ -1,4 +1,4 @@
-"""Every formula against scipy, and the claims that no oracle has: levels, coverage and power, by simulation."""
+"""Every formula against scipy, and the claims that no oracle has: levels and coverage, by simulation."""
 
 from __future__ import annotations
 
@@ -63,25 +63,31 @@ def test_the_correction_is_scipys(p_values: list[float]) -> None:
     assert ours.benjamini_hochberg(p_values) == pytest.approx(list(oracle.false_discovery_control(p_values)))
 
 
-@pytest.mark.parametrize("df", [1, 2, 3, 7, 30, 500, 9_999])
-@pytest.mark.parametrize("p", [0.025, 0.2, 0.5, 0.8, 0.975, 0.9995])
-def test_the_t_quantile_is_scipys(p: float, df: int) -> None:
-    assert ours.t_quantile(p, df) == pytest.approx(oracle.t.ppf(p, df), abs=1e-9)
-
-
-@given(st.integers(0, 60), st.integers(1, 60), st.floats(0.01, 0.99))
-def test_the_binomial_tail_is_scipys(k: int, n: int, p: float) -> None:
-    assert ours.binomial_tail(k, n, p) == pytest.approx(oracle.binom.sf(k - 1, n, p), abs=1e-11)
-
-
-def test_the_bootstrap_interval_is_scipys_with_wider_tails() -> None:
+@pytest.mark.parametrize("tail", [1, -1])
+def test_the_interval_of_a_mean_is_scipys_students_with_the_long_end_of_the_studentised_bootstrap(tail: int) -> None:
     rng = random.Random(5)
-    values = [rng.expovariate(1) for _ in range(60)]
-    theirs = oracle.bootstrap((np.array(values),), np.mean, n_resamples=20_000, rng=1).confidence_interval
+    values = np.array([tail * rng.expovariate(1) for _ in range(25)])
+    error = values.std(ddof=1) / math.sqrt(25)
+    student = oracle.t.interval(0.95, 24, values.mean(), error)
+
+    draws = np.random.default_rng(1).choice(values, (40_000, 25))
+    studentised = (draws.mean(1) - values.mean()) / (draws.std(1, ddof=1) / math.sqrt(25))
+    low, high = (values.mean() - error * np.quantile(studentised, share) for share in (0.975, 0.025))
+    interval = ours.paired_mean_interval(list(values))
+    assert interval is not None
+    assert interval.low == pytest.approx(min(student[0], low), abs=0.06)
+    assert interval.high == pytest.approx(max(student[1], high), abs=0.06)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, 0.25]), min_size=2, max_size=12))
+def test_no_end_of_an_interval_is_nearer_than_students(values: list[float]) -> None:
     interval = ours.paired_mean_interval(values)
     assert interval is not None
-    assert interval == pytest.approx(tuple(theirs), abs=0.08)
-    assert interval.high - interval.low > theirs.high - theirs.low
+    if len(set(values)) > 1:
+        error = np.std(values, ddof=1) / math.sqrt(len(values))
+        low, high = oracle.t.interval(0.95, len(values) - 1, np.mean(values), error)
+        assert interval.low <= low + 1e-9
+        assert interval.high >= high - 1e-9
 
 
 # ---------------------------------------------------------------- by counting
@@ -146,12 +152,6 @@ def test_samples_that_agree_within_a_datapoint_count_as_one() -> None:
     assert ours.clustered_wilson([]) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("n", [0, 1, 5])
-def test_five_datapoints_can_show_no_difference_at_all(n: int) -> None:
-    assert ours.smallest_flip_share(n) is None
-    assert ours.smallest_shift(n, 1.0) is None
-
-
 # ---------------------------------------------------------------- by simulation
 
 
@@ -175,28 +175,6 @@ def test_the_same_agent_twice_is_called_different_at_most_one_time_in_twenty(n: 
     assert calls / rounds <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / rounds)
 
 
-@pytest.mark.parametrize("n", [12, 30, 150])
-@pytest.mark.parametrize("noise", [0.0, 0.05])
-def test_the_smallest_flip_share_is_shown_four_times_in_five(n: int, noise: float) -> None:
-    share = ours.smallest_flip_share(n, noise)
-    assert share is not None
-    rng, rounds = random.Random(n), 1_500
-    shown = 0
-    for _ in range(rounds):
-        draws = [rng.random() for _ in range(n)]
-        up = sum(draw < noise + share for draw in draws)
-        shown += ours.sign_test(up, sum(noise + share <= draw < 2 * noise + share for draw in draws)) <= 0.05
-    assert shown / rounds == pytest.approx(0.8, abs=0.03)
-
-
-def test_the_smallest_shift_is_shown_four_times_in_five() -> None:
-    n, rng, rounds = 15, random.Random(1), 500
-    shift = ours.smallest_shift(n, 2.0)
-    assert shift is not None
-    shown = sum(ours.paired_test([rng.gauss(shift, 2.0) for _ in range(n)]) <= 0.05 for _ in range(rounds))
-    assert shown / rounds == pytest.approx(0.8, abs=0.05)
-
-
 @pytest.mark.parametrize(("n", "k", "shift"), [(12, 3, 0.0), (40, 1, 0.1), (40, 4, 0.2)])
 def test_intervals_hold_the_truth_nineteen_times_in_twenty(n: int, k: int, shift: float) -> None:
     rng, rounds = random.Random(7), 300
@@ -212,3 +190,11 @@ def test_intervals_hold_the_truth_nineteen_times_in_twenty(n: int, k: int, shift
         means += mean.low <= truth <= mean.high
     assert rates / rounds >= 0.95 - 0.04
     assert means / rounds >= 0.95 - 0.04
+
+
+def test_a_long_tail_in_ten_datapoints_is_within_its_interval_nineteen_times_in_twenty() -> None:
+    rng, rounds, held = random.Random(11), 400, 0
+    for seed in range(rounds):
+        interval = ours.paired_mean_interval([rng.expovariate(1) for _ in range(10)], seed)
+        held += interval is not None and interval.low <= 1 <= interval.high
+    assert held / rounds >= 0.95 - 2 * math.sqrt(0.95 * 0.05 / rounds)

@@ -12,6 +12,7 @@ from statistics import stdev
 from typing import Literal
 
 from evaluatorq.model.base import Record
+from evaluatorq.records.power import LEAST_DATAPOINTS, Noise, smallest_loss, smallest_shift
 from evaluatorq.records.statistics import (
     ALPHA,
     Interval,
@@ -20,8 +21,6 @@ from evaluatorq.records.statistics import (
     paired_mean_interval,
     paired_rate_interval,
     paired_test,
-    smallest_flip_share,
-    smallest_shift,
 )
 
 Word = Literal["better", "worse", "more", "less", "no difference shown", "could not measure"]
@@ -85,7 +84,6 @@ class Column:
     left_out: int = 0
     _cases: dict[CaseKey, _Sums] = field(default_factory=dict)
     _binary: bool = True
-    _single: bool = True
 
     def add(self, case: CaseKey, a: float | bool | None, b: float | bool | None) -> None:
         """Adds one pair of conversations; a pair that is not decided on both sides is left out."""
@@ -93,7 +91,6 @@ class Column:
             self.left_out += 1
             return
         sums = self._cases.setdefault(case, _Sums())
-        self._single = self._single and sums.n == 0
         self._binary = self._binary and a in (0, 1) and b in (0, 1)
         sums.a, sums.b, sums.n = sums.a + a, sums.b + b, sums.n + 1
 
@@ -114,6 +111,7 @@ class Column:
             return base.model_copy(update={"why": "nothing was decided on both sides"})
         interval = self._interval(differences, seed)
         up, down = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+        p_value = paired_test(differences, seed)
         return base.model_copy(
             update={
                 "a": math.fsum(sums.a / sums.n for sums in self._cases.values()) / n,
@@ -123,8 +121,8 @@ class Column:
                 "high": interval.high if interval else None,
                 "up": up,
                 "down": down,
-                "p_value": paired_test(differences, seed),
-                "smallest": self._smallest(differences, control),
+                "p_value": p_value,
+                "smallest": self._smallest(differences, control, p_value),
                 "noise": control.mean_difference if control else None,
             }
         )
@@ -137,19 +135,21 @@ class Column:
     def _interval(self, differences: Sequence[float], seed: int) -> Interval | None:
         return paired_rate_interval(differences) if self._binary else paired_mean_interval(differences, seed)
 
-    def _smallest(self, differences: Sequence[float], control: Column | None) -> float | None:
-        n = len(differences)
-        deviation = stdev(differences) if n > 1 else 0.0
-        if self._binary and (self._single or deviation == 0):
-            return smallest_flip_share(n, self._noise(differences, control))
+    def _smallest(self, differences: Sequence[float], control: Column | None, p_value: float) -> float | None:
+        n, again = len(differences), control.differences if control is not None else []
+        if self._binary:
+            return smallest_loss(n, self._noise(differences, again, p_value))
+        chance = again if len(again) > 1 else differences
+        deviation = stdev(chance) if len(chance) > 1 else 0.0
         return smallest_shift(n, deviation) if deviation else None
 
-    def _noise(self, differences: Sequence[float], control: Column | None) -> float:
-        """The share of datapoints that flip each way for no reason: from the control run, else the rarer direction."""
-        if control is not None and control.differences:
-            flips = sum(1 for d in control.differences if d)
-            return flips / len(control.differences) / 2
-        return min(sum(d > 0 for d in differences), sum(d < 0 for d in differences)) / len(differences)
+    def _noise(self, differences: Sequence[float], again: Sequence[float], p_value: float) -> Noise:
+        """What differs for no reason: what the control run shows, else all that is not shown to have a reason."""
+        samples = max(sums.n for sums in self._cases.values())
+        if not again and p_value <= ALPHA:
+            rarer = min(([d for d in differences if d > 0], [d for d in differences if d < 0]), key=len)
+            differences = [*rarer, *rarer, *[0.0] * (len(differences) - 2 * len(rarer))]
+        return Noise.of(again or differences, samples)
 
     def could_show(self) -> bool:
         """Enough datapoints differ for a significant result to be possible at all."""
@@ -181,7 +181,7 @@ def worded(measure: Measure, p_value: float | None) -> Measure:
 def _word(measure: Measure, p_value: float | None) -> tuple[Word, str]:
     if measure.difference is None:
         return "could not measure", measure.why
-    if 2.0 ** (1 - min(measure.datapoints, 1000)) > ALPHA:
+    if measure.datapoints < LEAST_DATAPOINTS:
         return "could not measure", f"{measure.datapoints} datapoints are too few to tell any change from chance"
     if p_value is None or p_value > ALPHA:
         return "no difference shown", ""
