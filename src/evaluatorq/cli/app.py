@@ -73,6 +73,7 @@ SIM = Group(
         "compare": Command("Compare two runs of the same cases: better, worse, or noise.", "compare"),
         "gate": Command("Decide whether a run is good enough, for CI.", "gate"),
         "samples": Command("Count repeats: pass rates, pass^k, flaky cases.", "samples"),
+        "labels": Command("Print what people said of a run's verdicts, as JSON Lines.", "labels"),
         "replay": Command("Prove a run from its recording, or fork its conversations.", "replay"),
         "rejudge": Command("Have recorded conversations judged again by another judge.", "rejudge"),
         "rescore": Command("Score saved conversations with other evaluators.", "rescore"),
@@ -94,6 +95,7 @@ ROOT = Group(
     {
         "sim": SIM,
         "env": ENV,
+        "view": Command("Look at runs in a browser on this machine.", "view"),
         "init": Command("Write a working folder: cases, settings and an agent to change.", "init"),
     },
 )

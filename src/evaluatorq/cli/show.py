@@ -10,12 +10,12 @@ from itertools import islice
 
 from evaluatorq.cli.console import emit, emit_file, has_color, width_of
 from evaluatorq.cli.parsing import Parser
-from evaluatorq.cli.unfinished import Unfinished
 from evaluatorq.errors import ConfigError, RunNotFound
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.reports.terminal import About, render_conversations, render_summary
 from evaluatorq.reports.transcript import conversation_view, render_conversation
 from evaluatorq.reports.view import Summary
+from evaluatorq.simulation.unfinished import Unfinished
 from evaluatorq.store.runs import find_journal, find_run, iter_results, read_header
 
 

@@ -1,0 +1,174 @@
+"""What is in the folder of runs: each run as a row of the list, and found again by the name that is in its address.
+
+A run file that cannot be read is a row as well, with the reason. Heads of files and plans of journals are read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+
+from evaluatorq.errors import EvaluatorqError, ReplayError, RunNotFound
+from evaluatorq.model.runs import SimulationRun
+from evaluatorq.store.journal import JournalReader
+from evaluatorq.store.manifests import read_manifests
+from evaluatorq.store.paths import journals_dir
+from evaluatorq.store.runs import RunListing, list_runs, read_header
+
+UNREADABLE = "unreadable"
+NOT_RUNS = ("01_", "02_", "03_")
+"""Names of files that other tools of the published package put beside runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """One run of the list. ``key`` names it in addresses; ``error`` says why its file cannot be read."""
+
+    key: str
+    name: str
+    status: str
+    created_at: str = ""
+    target: str = ""
+    run_id: str | None = None
+    done: int | None = None
+    planned: int | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    error: str | None = None
+
+    @property
+    def alive(self) -> bool:
+        """A process is at work on it."""
+        return self.status == "running"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the list is narrowed to; an empty text narrows nothing. Days are ISO dates and belong to the range."""
+
+    status: str = ""
+    target: str = ""
+    name: str = ""
+    since: str = ""
+    until: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Wanted:
+        """The filters in an address; a day that is none is left out."""
+        days = {name: day for name in ("since", "until") if _is_day(day := query.get(name, ""))}
+        return cls(query.get("status", ""), query.get("target", ""), query.get("name", "").strip(), **days)
+
+    def accepts(self, run: Shelved) -> bool:
+        """Whether a run is on the narrowed list."""
+        day = run.created_at[:10]
+        return (
+            self.status in ("", run.status)
+            and self.target in ("", run.target)
+            and (self.name.casefold() in run.name.casefold() or (run.run_id or "-").startswith(self.name))
+            and (not self.since or day >= self.since)
+            and (not self.until or "" < day <= self.until)
+        )
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a run is: its file, or the journal of one that is not finished."""
+
+    key: str
+    file: Path | None
+    journal: Path | None
+
+
+class Shelf:
+    """The runs of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def runs(self) -> list[Shelved]:
+        """All of them, newest first; files that cannot be read come last."""
+        listed = list_runs(self.folder) if self.folder.is_dir() else []
+        named = {Path(row.file).name for row in listed if row.file}
+        return [*map(self._row, listed), *self._unread(named)]
+
+    def find(self, key: str) -> Found:
+        """The run of an address. ``RunNotFound`` for a name that is none of this folder's."""
+        if not key or key.startswith(".") or any(sign in key for sign in "/\\\0"):
+            raise RunNotFound("there is no such run")
+        file = self.folder / f"{key}.json"
+        if file.is_file():
+            return Found(key, file, self._journal_of(file))
+        for manifest in read_manifests(self.folder):
+            if manifest.run_id == key and manifest.report_path:
+                saved = self.folder / Path(manifest.report_path).name
+                if saved.is_file():
+                    return Found(saved.stem, saved, self._journal_of(saved))
+        journal = journals_dir(self.folder) / key
+        if journal.is_dir():
+            return Found(key, None, journal)
+        raise RunNotFound(f"there is no run {key} in {self.folder}")
+
+    def _journal_of(self, file: Path) -> Path | None:
+        try:
+            run_id = head(file).run_id
+        except ReplayError:
+            return None
+        journal = journals_dir(self.folder) / (run_id or "")
+        return journal if run_id and journal.is_dir() else None
+
+    def _row(self, row: RunListing) -> Shelved:
+        file = Path(row.file) if row.file else None
+        target, status, error = row.target_kind or "", row.status, None
+        try:
+            if file is not None:
+                target = head(file).target or target
+            elif row.run_id:
+                target = _planned_target(journals_dir(self.folder) / row.run_id) or target
+        except ReplayError as unreadable:
+            status, error = UNREADABLE, str(unreadable)
+        done = row.total_results if row.total_results is not None else row.completed
+        return Shelved(
+            key=file.stem if file else row.run_id or row.report_id, name=row.run_name, status=status,
+            created_at=row.created_at or "", target=target, run_id=row.run_id, done=done, planned=row.total,
+            scores=row.scorer_averages or {}, error=error,
+        )  # fmt: skip
+
+    def _unread(self, named: set[str]) -> Iterator[Shelved]:
+        for path in sorted(self.folder.glob("*.json")):
+            if path.name not in named and not path.name.startswith(NOT_RUNS):
+                try:
+                    head(path)
+                except ReplayError as error:
+                    yield Shelved(path.stem, path.stem, UNREADABLE, error=str(error))
+
+
+def head(file: Path) -> SimulationRun:
+    """A run file without its results and cases, read once for each state of the file. ``ReplayError`` if it is none."""
+    try:
+        state = file.stat()
+    except OSError as error:
+        raise ReplayError(f"cannot read {file}: {error.strerror}") from error
+    return _head(file, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _head(file: Path, _changed: int, _size: int) -> SimulationRun:
+    return read_header(file)
+
+
+@lru_cache(maxsize=4096)
+def _planned_target(journal: Path) -> str | None:
+    try:
+        return JournalReader(journal).plan.target
+    except (EvaluatorqError, OSError):
+        return None

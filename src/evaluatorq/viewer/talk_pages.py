@@ -1,0 +1,111 @@
+"""Pages of one conversation: what was said and what rests on it, its events as they were written, and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from evaluatorq.model.events import Event
+from evaluatorq.reports.agreement import Agreement
+from evaluatorq.reports.transcript import conversation_view
+from evaluatorq.simulation.privacy import redactor_for
+from evaluatorq.store.labels import labels_path, read_labels, remove_label, write_label
+from evaluatorq.viewer.books import Book
+from evaluatorq.viewer.choice import Choice
+from evaluatorq.viewer.site import Site
+from evaluatorq.viewer.talk import label_of, subjects_of, turn_facts
+
+LONGEST_NOTE = 4000
+
+
+def conversation(site: Site, request: Request) -> Response:
+    """One conversation with its verdicts beside the words they rest on."""
+    found, book = site.opened(request)
+    number = int(request.path_params["number"])
+    view = conversation_view(book.result(number), number)
+    values = site.head_values(found, book)
+    labels = read_labels(found.file) if found.file else {}
+    choice = Choice.of(request.query_params)
+    before, after = _neighbours(book, choice, number)
+    return site.pages.page(
+        "conversation_page.html.j2", request, view=view, line=view.line, result=view.result, facts=turn_facts(view),
+        subjects=subjects_of(view, labels), choice=choice, before=before, after=after,
+        can_label=found.file is not None, journal=found.journal, **values,
+    )  # fmt: skip
+
+
+def _neighbours(book: Book, choice: Choice, number: int) -> tuple[int | None, int | None]:
+    """The conversations before and after this one in the order in which the reader has them."""
+    order = [entry.line.index for entry in choice.chosen(book.entries.values())]
+    if number not in order:
+        return None, None
+    at = order.index(number)
+    return (order[at - 1] if at else None), (order[at + 1] if at + 1 < len(order) else None)
+
+
+def events(site: Site, request: Request) -> Response:
+    """The events of a conversation as the journal has them; without a journal, its record."""
+    found, book = site.opened(request)
+    number = int(request.path_params["number"])
+    result = book.result(number)
+    read = site.library.events(found.journal, number) if found.journal else []
+    return site.pages.page(
+        "events.html.j2", request, number=number, events=[(event, _plain(event)) for event in read],
+        record=result.model_dump_json(indent=2), **site.head_values(found, book),
+    )  # fmt: skip
+
+
+def _plain(event: Event) -> str:
+    return event.model_dump_json(indent=2, exclude_defaults=True)
+
+
+def record(site: Site, request: Request) -> Response:
+    """One conversation's record as a JSON document."""
+    _, book = site.opened(request)
+    result = book.result(int(request.path_params["number"]))
+    return Response(result.model_dump_json(indent=2).encode("utf-8", "backslashreplace"), media_type="application/json")
+
+
+# ---------------------------------------------------------------- labels
+
+
+def labels(site: Site, request: Request) -> Response:
+    """The labels of a run and how often they agree."""
+    found, file, book = site.saved(request)
+    return site.pages.page(
+        "labels.html.j2", request, tab="labels", agreement=Agreement.of(read_labels(file).values()),
+        **site.head_values(found, book),
+    )  # fmt: skip
+
+
+def labels_file(site: Site, request: Request) -> Response:
+    """The labels as JSON Lines, to be kept."""
+    _, file, _ = site.saved(request)
+    lines = "".join(label.model_dump_json() + "\n" for label in read_labels(file).values())
+    name = quote(labels_path(file).name)
+    return Response(
+        lines.encode("utf-8", "backslashreplace"), media_type="application/x-ndjson",
+        headers={"content-disposition": f"attachment; filename*=utf-8''{name}"},
+    )  # fmt: skip
+
+
+def put_label(site: Site, request: Request, fields: Mapping[str, str]) -> Response:
+    """Saves or removes the label that a form holds, and goes back to where it stood."""
+    found, file, book = site.saved(request)
+    number = int(request.path_params["number"])
+    view = conversation_view(book.result(number), number)
+    subject = next((one for one in subjects_of(view, {}) if one.key == fields.get("subject")), None)
+    said = fields.get("say")
+    if subject is None or said not in ("agree", "disagree", "remove"):
+        raise HTTPException(400, "A label says agree, disagree or remove of one of the verdicts of the conversation.")
+    if said == "remove":
+        remove_label(file, (number, subject.key))
+    else:
+        note = redactor_for(()).text(" ".join(fields.get("note", "").split())[:LONGEST_NOTE])
+        write_label(file, label_of(view, subject, book.about.run_id, agrees=said == "agree", note=note))
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"/runs/{quote(found.key, safe='')}/{number}{query}#v-{subject.key}", 303)
