@@ -96,6 +96,25 @@ def test_a_used_up_quota_stops_the_run_and_no_conversation_is_lost_to_it(
     assert {result["ended_by"] for result in results(tmp_path)} == {"judge"}
 
 
+@pytest.mark.parametrize("over_http", [False, True])
+def test_an_endpoint_that_wants_to_be_left_alone_for_an_hour_is_neither_waited_for_nor_asked_by_everybody(
+    endpoint: MockEndpoint, tmp_path: Path, over_http: bool
+) -> None:
+    """The run hung in silence for as long as the refusal said."""
+    endpoint.set(faults=[{"role": "target", "kind": "429", "retry_after": 4000}])
+    agent = ("--target", endpoint.agent_url) if over_http else ("--openai-model", "mock-target")
+    words = ("-i", "cases.jsonl", *agent, *MODELS, "--parallelism", "4")
+    stopped = evaluatorq(tmp_path, "sim", "simulate", *words, endpoint=endpoint, timeout=60)
+    assert stopped.returncode == 1
+    assert "Stopped by the target, which asks to be left alone for 67 minutes: " in stopped.stderr
+    roles = endpoint.stats()["roles"]
+    assert isinstance(roles, dict)
+    assert roles["target"]["requests"] <= 4
+    endpoint.set(faults=[])
+    assert evaluatorq(tmp_path, "sim", "resume", "latest", endpoint=endpoint).returncode == 0
+    assert {result["ended_by"] for result in results(tmp_path)} == {"judge"}
+
+
 def test_credentials_that_are_refused_in_mid_run_cost_nothing_but_a_new_key(
     endpoint: MockEndpoint, tmp_path: Path
 ) -> None:

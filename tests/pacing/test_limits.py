@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from evaluatorq.errors import CallError, ConfigError
-from evaluatorq.pacing.limits import ROUNDS_TO_MAXIMUM, EndpointLimiter, LimiterOptions
+from evaluatorq.pacing.limits import PATIENCE_S, ROUNDS_TO_MAXIMUM, EndpointLimiter, LimiterOptions
 
 
 def on_virtual_clock(test: Callable[[], Awaitable[None]]) -> None:
@@ -87,6 +87,17 @@ def test_a_burst_of_refusals_cuts_once_everybody_waits_and_the_maximum_comes_bac
             await provider.round(limiter.limit)
             rounds += 1
         assert rounds <= ROUNDS_TO_MAXIMUM
+
+    on_virtual_clock(scene)
+
+
+def test_a_refusal_for_longer_than_anybody_waits_holds_no_call_back() -> None:
+    async def scene() -> None:
+        provider = Provider(EndpointLimiter(20))
+        start = anyio.current_time()
+        provider.refuses = lambda now: too_many(PATIENCE_S + 1)
+        await provider.round(40)
+        assert max(provider.arrivals) < start + 20
 
     on_virtual_clock(scene)
 

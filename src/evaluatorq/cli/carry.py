@@ -76,7 +76,7 @@ def carry_out(start: Start, manner: Manner) -> int:
     for line in outcome.damage:
         say(f"The journal is damaged: {line}; that conversation was begun anew where it mattered.")
     if outcome.interrupted:
-        return _stopped(f"Stopped by {outcome.stopped_by}.", FAILED, progress, manner)
+        return _stopped(f"Stopped by {(outcome.stopped_by or '').rstrip('.')}.", FAILED, progress, manner)
     if not manner.quiet:
         _summarise(progress, _about(progress, outcome, manner))
     if manner.json and outcome.path is not None:

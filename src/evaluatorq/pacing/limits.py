@@ -19,6 +19,8 @@ from evaluatorq.errors import CallError, ConfigError
 
 OVERLOADED = 0.25
 """The share of refusals among recent answers from which on everybody gives way."""
+PATIENCE_S = 300.0
+"""A longer Retry-After is waited for by nobody: whoever drives the calls has to stop instead."""
 ROUNDS_TO_MAXIMUM = 10
 """Clean rounds after which the limit is at its maximum again, from wherever it fell to."""
 _GAIN = 1 / 7
@@ -165,7 +167,7 @@ class EndpointLimiter:
             self._limit = min(self._cap, self._limit + self._cap * _GAIN / self._limit)
 
     def _refused(self, burst: int, retry_after: float | None) -> None:
-        if retry_after:
+        if retry_after and retry_after <= PATIENCE_S:
             self._asked_until = max(self._asked_until, self._clock() + retry_after)
         if burst == self._burst:
             self._refused_share += self._weight() * (1.0 - self._refused_share)

@@ -16,6 +16,7 @@ import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from evaluatorq.errors import CallError
+from evaluatorq.pacing.limits import PATIENCE_S
 
 T = TypeVar("T")
 MOST_REASKS = 8
@@ -35,7 +36,7 @@ class RetryPolicy:
     attempts: int = 5
     base_s: float = 0.5
     cap_s: float = 30.0
-    patience_s: float = 300.0
+    patience_s: float = PATIENCE_S
     most_reasks: int = MOST_REASKS
 
     def delay(self, error: CallError, *, unlucky: int, reasked: int, chance: float) -> float | None:
