@@ -27,7 +27,7 @@ _UNSPACED_CHAR = re.compile(rf"[{_UNSPACED}]")
 _ROLE = {"agent": "assistant", "user": "user"}
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def fold(text: str) -> str:
     """The text with white space, case and typographic marks evened out."""
     return " ".join(text.translate(_TYPOGRAPHY).casefold().split())

@@ -199,7 +199,7 @@ def _alike(a: str, b: str) -> bool:
     return every >= _LEAST_OPENING and len(ours & theirs) >= 0.9 * every
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=256)
 def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
 
