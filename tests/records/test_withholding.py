@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from evaluatorq.environments.orders import Order, OrdersWorld, orders_environment
 from evaluatorq.errors import CallError, ConfigError
+from evaluatorq.model.belief import BeliefUpdate
 from evaluatorq.model.cases import Criterion
-from evaluatorq.model.messages import assistant, tool_call
+from evaluatorq.model.messages import Message, assistant, tool_call
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.ports import TargetReply
+from evaluatorq.model.usage import NO_USAGE
+from evaluatorq.ports import BeliefReply, Score, TargetReply
 from evaluatorq.records.redaction import Redactor, parse_rules, scopes_in
 from evaluatorq.records.withholding import WITHHELD, Withholding
 from evaluatorq.run.engine import RunOptions, run_plan
@@ -80,6 +84,33 @@ async def test_a_scenario_may_keep_texts_back_by_itself() -> None:
     said, _ = await written([], ["user"])
     assert USER not in said
     assert AGENT in said
+
+
+class Quoting:
+    """An evaluator, and a detector, that quote what was said."""
+
+    name, version = "quoting", "1"
+
+    def evaluate(self, result: SimulationResult) -> Score:
+        if result.messages[0].text.endswith("?"):
+            raise ValueError(f"what is {result.messages[-1].text}")
+        return Score(0.5, {"reason": f"it said: {result.messages[-1].text}", "first": result.messages[0].text})
+
+    async def detect(self, messages: Sequence[Message]) -> BeliefReply:
+        said = messages[-1].text
+        belief = BeliefUpdate.model_validate({"slot": "item", "value": said, "evidence": said[:6], "row": 0})
+        return BeliefReply((belief,), usage=NO_USAGE)
+
+
+@pytest.mark.parametrize("said", [USER, f"{USER}?"])
+async def test_what_notes_and_scores_quote_of_a_side_is_kept_back_with_it(said: str) -> None:
+    quoting = Quoting()
+    crew = {"user": [said], "evaluators": [quoting], "detector": lambda _seat: quoting}
+    text, _ = await written(["user", "agent"], **crew)
+    assert USER[:20] not in text
+    assert f'"evidence":"{USER[:6]}"' not in text
+    assert AGENT not in text
+    assert '"what":"beliefs"' in text
 
 
 async def test_a_failure_of_a_side_that_is_kept_back_says_nothing_of_it() -> None:

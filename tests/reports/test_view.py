@@ -77,7 +77,7 @@ def test_what_was_said_to_be_done_and_was_not_is_looked_at_before_what_is_missin
     claim = {"words": "have refunded", "message_index": 3, "turn": 1, "requires": "a call of refund_order()"}
     lied = result(HELD, claims=[{**claim, "backed": True}, {**claim, "backed": False}])
     first, second = Summary.of([result(MISSED), lied]).findings()
-    assert first.line.why == "said to be done and was not: a call of refund_order() is missing"
+    assert first.line.why == "said to be done and was not: without a call of refund_order()"
     assert (first.line.quote, first.line.quote_turn) == ("have refunded", 1)
     assert second.line.index == 0
     assert Summary.of([result(HELD, claims=[{**claim, "backed": True}])]).findings() == []

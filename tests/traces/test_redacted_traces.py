@@ -15,6 +15,7 @@ from evaluatorq.ports import TargetReply
 from evaluatorq.records.redaction import Redactor, parse_rules
 from evaluatorq.replay import replay_sync
 from evaluatorq.run.engine import RunOptions, run_plan
+from evaluatorq.simulation import simulate
 from evaluatorq.testing import a_datapoint, a_plan, a_scenario, crew_of, verdict
 
 EMAIL = "lucia@example.com"
@@ -57,6 +58,20 @@ async def test_a_redacted_conversation_replays() -> None:
     trace = await redacted_trace()
     again = await anyio.to_thread.run_sync(replay_sync, trace)
     assert again.drifts == ()
+
+
+async def test_a_run_without_a_model_whose_agent_is_kept_back_replays_as_it_was_written() -> None:
+    import anyio.to_thread
+
+    case = {"target": "demo:flawed", "offline": True, "only": "Refund after the window closed", "save": True}
+    await simulate(**case, redact=["agent"], evaluator_names=["criteria_met", "expectations_met"])
+    for trace in traces_of_run("latest"):
+        again = await anyio.to_thread.run_sync(lambda: replay_sync(trace, collect=True))  # noqa: B023
+        assert again.drifts == ()
+        assert {step.kind for number, step in enumerate(trace.steps) if again.modes[number] == "substituted"} >= {
+            "user",
+            "judge",
+        }
 
 
 async def test_no_corpus_leaks_what_was_redacted_or_trains_on_what_stands_for_it(tmp_path: Path) -> None:

@@ -70,8 +70,10 @@ def test_what_was_recorded_replays_without_a_difference_and_without_network(name
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_replay_runs_on_every_event_loop(backend: str) -> None:
+    trace = made("refund")
+
     async def run() -> None:
-        assert not (await replay(made("refund"), environment=a_shop, live_tools=True)).drifted
+        assert not (await replay(trace, environment=a_shop, live_tools=True)).drifted
 
     anyio.run(run, backend=backend)
 

@@ -16,7 +16,19 @@ from collections.abc import Collection, Sequence
 from pydantic import JsonValue
 
 from evaluatorq.errors import Component
-from evaluatorq.model.events import CallFailed, Ended, Event, TargetReplied, ToolsReturned, TurnJudged, UserSpoke
+from evaluatorq.model.events import (
+    BELIEFS,
+    CallFailed,
+    Ended,
+    Event,
+    Noted,
+    Observed,
+    Scored,
+    TargetReplied,
+    ToolsReturned,
+    TurnJudged,
+    UserSpoke,
+)
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.results import SimulationResult
@@ -46,8 +58,10 @@ class Withholding:
         digest = hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:16]
         return f"[withheld:{digest}:{len(text)}]"
 
-    def event(self, event: Event) -> Event:  # noqa: PLR0911  one kind of event per case
-        """The event without those texts; the same object where it holds none."""
+    def event(self, event: Event, said: Sequence[Message] = ()) -> Event:  # noqa: PLR0911  one kind of event per case
+        """The event without those texts; the same object where it holds none. ``said`` is the conversation before it,
+        of which notes and scores may quote.
+        """
         if not self._scopes:
             return event
         match event:
@@ -66,14 +80,21 @@ class Withholding:
             case Ended():
                 reason = self.text(event.reason) if self._speaks(event.failed_component) else event.reason
                 return event.model_copy(update={"called": self._rows(event.called), "reason": reason})
+            case Observed() if "user" in self._scopes:
+                report = event.report.model_copy(update={"understanding": self._texts(event.report.understanding)})
+                return event.model_copy(update={"report": report})
+            case Noted(data=list() | dict()):
+                return event.model_copy(update={"data": self._unquoted(self._quotes(event), self._gone(said))})
+            case Scored():
+                error = self._unquoted(event.error, self._gone(said))
+                return event.model_copy(update={"details": self._texts(event.details), "error": error})
         return event
 
     def result(self, result: SimulationResult) -> SimulationResult:
         """A conversation's record without those texts, and without what is quoted of them anywhere in it."""
         if not self._scopes:
             return result
-        rows = self._rows(tuple(result.messages))
-        gone = [old.text for old, new in zip(result.messages, rows, strict=True) if old.text != new.text]
+        rows, gone = self._rows(tuple(result.messages)), self._gone(result.messages)
         document: dict[str, JsonValue] = result.model_dump(mode="json", by_alias=True)
         for name in document.keys() - _FACTS:
             document[name] = self._unquoted(document[name], gone)
@@ -89,6 +110,18 @@ class Withholding:
                 metadata["error"] = self._texts(metadata.get("error"))
                 document["reason"] = self.text(result.reason)
         return SimulationResult.model_validate(document)
+
+    def _gone(self, rows: Sequence[Message]) -> list[str]:
+        """The texts of those rows that are kept back."""
+        pairs = zip(rows, self._rows(rows), strict=True)
+        return [old.text for old, new in pairs if old.text != new.text]
+
+    def _quotes(self, event: Noted) -> JsonValue:
+        """What a note puts forward, without the quotes that it goes by, however short."""
+        quoted = event.what == BELIEFS and "user" in self._scopes
+        if not quoted or not isinstance(event.data, list):
+            return event.data
+        return [{**one, "evidence": self._texts(one.get("evidence"))} for one in _objects(event.data)]
 
     def _unquoted(self, value: JsonValue, gone: Sequence[str]) -> JsonValue:
         """A value in which no text holds one that is kept back, nor a stretch of one."""

@@ -138,7 +138,7 @@ def _fact_rows(result: SimulationResult) -> list[list[str | Text]]:
     rows += [[_state("fail", "expected"), one_line(failure.text, 400)] for failure in expectation_failures(result)]
     for claim in result.claims or ():
         if not claim.backed:
-            said = f"turn {claim.turn}: “{one_line(claim.words, 200)}”, but there is no {one_line(claim.requires, 200)}"
+            said = f"turn {claim.turn}: “{one_line(claim.words, 200)}”, without {one_line(claim.requires, 200)}"
             rows.append([_state("fail", "claimed"), said])
     flow = flow_of(result)
     for word, turns in (

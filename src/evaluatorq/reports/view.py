@@ -172,7 +172,7 @@ def _why(
 def _missed(result: SimulationResult) -> str:
     """Why a conversation failed whose criteria held: a claim, an expectation or the goal."""
     if untrue := _untrue(result):
-        return f"said to be done and was not: {untrue.requires} is missing"
+        return f"said to be done and was not: without {untrue.requires}"
     failures = expectation_failures(result)
     if not failures:
         return f"goal not achieved: {result.reason}"

@@ -43,6 +43,7 @@ from evaluatorq.records.result import result_of
 from evaluatorq.records.trace import Walk
 from evaluatorq.records.trace_case import content_hash
 from evaluatorq.records.trace_events import Recorded, datapoint_of, recorded_events
+from evaluatorq.records.training import is_redacted
 from evaluatorq.roles.checks import check_judge
 from evaluatorq.roles.scripted import offline_user
 from evaluatorq.run.crew import without_truth
@@ -197,19 +198,25 @@ class Retrace:
             return event.model_copy(update={"text": clean_text(request.scripted), "source": source, "stop": False})
         if event.source != "simulated":
             return event.model_copy(update={"source": "simulated"})
-        if not self.trace.run.offline or self.trace.run.own_user:
+        if not self.trace.run.offline or self.trace.run.own_user or self.redacted:
             return self._substituted(one, event)
         seat = self._seat()
         reply = await self.user(replace(seat, datapoint=without_truth(seat.datapoint))).speak(request.messages)
         return event.model_copy(update={"text": clean_text(reply.text), "stop": reply.stop})
 
     async def _judge(self, one: Recorded, event: TurnJudged, request: AskJudge) -> Event:
-        if not self.trace.run.offline or self.trace.run.own_judge or event.model is not None:
+        asked = not self.trace.run.offline or self.trace.run.own_judge or event.model is not None
+        if asked or self.redacted:
             return self._substituted(one, event)
         judge = check_judge(self._seat())
         reply = await judge.judge(request.messages, request.open_criteria, final=request.final)
         update = {"judgment": reply.judgment, "goal_known": reply.goal_known, "final": request.final}
         return event.model_copy(update=update)
+
+    @property
+    def redacted(self) -> bool:
+        """What was said is not known, so nobody can be asked again who goes by it."""
+        return is_redacted(self.trace)
 
     def _seat(self) -> Seat:
         """A seat whose environment shows the recorded state."""
@@ -253,7 +260,7 @@ class Retrace:
         """Built-in scores are computed again."""
         state = self.walk.state
         ours = event.evaluator in SIMULATION_EVALUATORS and not self.trace.run.own_scoring
-        if not ours or state.ended is None:
+        if not ours or state.ended is None or self.redacted:
             return self._substituted(one, event)
         (evaluator,) = resolve_evaluators([event.evaluator])
         result = result_of(state, thread_id=self.trace.thread_id, row=self.trace.row)

@@ -39,7 +39,7 @@ class Scribe:
         """Writes one event of conversation ``row``, which is in ``state`` before it. Returns what was written."""
         self._brake.book(event)
         copy = self._copies.get(row)
-        kept = self._redactor.withholding(state.scenario).event(event)
+        kept = self._redactor.withholding(state.scenario).event(event, state.messages)
         if copy is None and row not in self._changed_cases and kept is event:
             line = encode_line(row, event)
             clean = self._redactor.event(event) if self._redactor.may_change(line) else event
