@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from evaluatorq.errors import ConfigError
-from evaluatorq.records.gate_rules import GateRules
 from evaluatorq.simulation.config import ANALYSES, INPUTS, TARGETS, SimulationConfig, canonical
 from evaluatorq.simulation.described import is_description_file
 from evaluatorq.store.paths import store_dir
@@ -122,6 +121,8 @@ def gate_layer() -> dict[str, object]:
     rules = _table(_read(path, "project defaults"), path, GATE_TABLE)
     if not isinstance(rules, dict):
         raise ConfigError(f"{path}: [{GATE_TABLE}] is no table of rules")
+    from evaluatorq.records.gate_rules import GateRules  # noqa: PLC0415  only where there are some
+
     GateRules.parse(rules, where=f"{path}: [{GATE_TABLE}]")
     return rules
 

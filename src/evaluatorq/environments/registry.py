@@ -7,12 +7,10 @@ over the environment's own starting state as a JSON merge patch (RFC 7386): obje
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 
 from pydantic import JsonValue, ValidationError
 
-from evaluatorq.environments.orders import orders_environment
 from evaluatorq.environments.patch import merge_patch
 from evaluatorq.environments.ruled import Ruled
 from evaluatorq.environments.toolbox import Toolbox
@@ -26,7 +24,15 @@ Builder = Callable[[int], Environment]
 
 GROUP = "evaluatorq.environments"
 """Entry points that add environments: functions that take a seed."""
-BUILT_IN: Mapping[str, Builder] = {"orders": lambda _seed: orders_environment()}
+
+
+def _orders(_seed: int) -> Environment:
+    from evaluatorq.environments.orders import orders_environment  # noqa: PLC0415  only where a scenario names it
+
+    return orders_environment()
+
+
+BUILT_IN: Mapping[str, Builder] = {"orders": _orders}
 
 
 class Environments:
@@ -81,6 +87,8 @@ class Environments:
         return sorted({*self._builders, *offered(GROUP)})
 
     def _there_is(self, name: str) -> str:
+        from difflib import get_close_matches  # noqa: PLC0415  only for the name of an error
+
         near = get_close_matches(name, self.names, n=1)
         known = f"there is {', '.join(self.names) or 'none registered'}"
         return f"did you mean {near[0]}? {known[0].upper()}{known[1:]}" if near else known

@@ -30,16 +30,19 @@ from evaluatorq.pacing.limits import LimiterOptions
 from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.packs import find_pack
 from evaluatorq.plugins import import_attribute
-from evaluatorq.ports import Closeable, DetectorFactory, EnvironmentFactory, JudgeFactory, TargetFactory, UserFactory
-from evaluatorq.roles.checks import check_judge
-from evaluatorq.roles.detector import model_detector
+from evaluatorq.ports import (
+    Analyst,
+    Closeable,
+    DetectorFactory,
+    EnvironmentFactory,
+    JudgeFactory,
+    TargetFactory,
+    UserFactory,
+)
 from evaluatorq.roles.judge import model_judge
 from evaluatorq.roles.prompts import PROMPT_VERSION
-from evaluatorq.roles.published import published_judge, published_user
-from evaluatorq.roles.scripted import offline_user
 from evaluatorq.roles.user import model_user
 from evaluatorq.run.crew import Crew
-from evaluatorq.simulation.analysis import RunAnalyst
 from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
 from evaluatorq.simulation.models import (
     Models,
@@ -51,7 +54,6 @@ from evaluatorq.simulation.models import (
     smart_place,
     target_place,
 )
-from evaluatorq.simulation.replay import load_simulation_replay
 from evaluatorq.simulation.sources import source_of
 from evaluatorq.store.cases import (
     bundled,
@@ -84,6 +86,8 @@ class Cases:
 def cases_of(config: SimulationConfig) -> Cases:
     """The cases that the options name. Raises ``CaseError``, ``ConfigError`` or ``ReplayError``."""
     if config.previous_run is not None:
+        from evaluatorq.simulation.replay import load_simulation_replay  # noqa: PLC0415  only where a run is read
+
         replay = load_simulation_replay(config.previous_run)
         cases = Cases(tuple(replay.datapoints), replay.max_turns, replay.source)
     elif config.datapoints is not None:
@@ -204,7 +208,7 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         detector=roles.detector,
         max_observed_events=config.max_observed_events,
         evaluators=evaluators,
-        analyst=RunAnalyst(config, models) if config.analysed else None,
+        analyst=_analyst(config, models) if config.analysed else None,
         learned=models.learned,
         retry=RetryPolicy(attempts=calls.retry_count + 1),
         target_retry=RetryPolicy(attempts=config.max_target_retries + 1),
@@ -213,6 +217,12 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         metered=frozenset(metered),
     )
     return Assembly(crew, facts, roles.models, models)
+
+
+def _analyst(config: SimulationConfig, models: Models) -> Analyst:
+    from evaluatorq.simulation.analysis import RunAnalyst  # noqa: PLC0415  only where a run is summed up
+
+    return RunAnalyst(config, models)
 
 
 def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, TargetFactory]:
@@ -251,29 +261,45 @@ def _agent(config: SimulationConfig) -> object:
 
 def _roles(config: SimulationConfig, models: Models) -> _Roles:
     names: dict[str, str] = {}
-    if config.user_simulator is not None:
-        user = published_user(config.user_simulator)
-    elif config.offline:
-        user = _offline_user(config)
-    else:
+    user, judge = _own_user(config), _own_judge(config)
+    if user is None:
         fast = fast_model(config)
         names["user_simulator"], user = fast, model_user(models.ours(fast, fast_place(config)))
-    if config.judge is not None:
-        judge = published_judge(config.judge)
-    elif config.offline:
-        judge = check_judge
-    else:
+    if judge is None:
         smart = smart_model(config)
         names["judge"], judge = smart, model_judge(models.ours(smart, smart_place(config)))
     if config.belief_model is None:
         return _Roles(user, judge, names)
+    from evaluatorq.roles.detector import model_detector  # noqa: PLC0415  only where beliefs are asked for
+
     names[BELIEFS] = config.belief_model
     return _Roles(user, judge, names, model_detector(models.ours(config.belief_model, fast_place(config))))
 
 
-def _offline_user(config: SimulationConfig) -> UserFactory:
-    own = None if config.pack is None else find_pack(config.pack).pack.user
-    return own or offline_user
+def _own_user(config: SimulationConfig) -> UserFactory | None:
+    """A simulated user that is no model of ours: one that was given, or offline the domain's or the scripted one."""
+    if config.user_simulator is not None:
+        from evaluatorq.roles.published import published_user  # noqa: PLC0415
+
+        return published_user(config.user_simulator)
+    if not config.offline:
+        return None
+    from evaluatorq.roles.scripted import offline_user  # noqa: PLC0415
+
+    return (None if config.pack is None else find_pack(config.pack).pack.user) or offline_user
+
+
+def _own_judge(config: SimulationConfig) -> JudgeFactory | None:
+    """A judge that is no model of ours: one that was given, or offline the one that checks."""
+    if config.judge is not None:
+        from evaluatorq.roles.published import published_judge  # noqa: PLC0415
+
+        return published_judge(config.judge)
+    if not config.offline:
+        return None
+    from evaluatorq.roles.checks import check_judge  # noqa: PLC0415
+
+    return check_judge
 
 
 def _evaluator_names(config: SimulationConfig) -> tuple[str, ...]:

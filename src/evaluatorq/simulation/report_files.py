@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from evaluatorq.errors import ConfigError, StoreError
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import SimulationRun
-from evaluatorq.reports.document import Document
-from evaluatorq.reports.html import html_report, require_html
-from evaluatorq.reports.markdown_report import MOST_TRANSCRIPTS, markdown_report
-from evaluatorq.reports.terminal import About
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.config import SimulationConfig
 from evaluatorq.store.atomic import replace_file, try_to_write
 from evaluatorq.store.paths import sanitise_run_name
+
+if TYPE_CHECKING:  # what draws reports is loaded where one is wanted
+    from evaluatorq.reports.document import Document
+    from evaluatorq.reports.terminal import About
 
 Format = Literal["md", "html"]
 REPORTS: tuple[Format, ...] = ("md", "html")
@@ -26,9 +26,15 @@ def draw(
     form: Format, results: Iterable[SimulationResult], about: About, run: SimulationRun | None
 ) -> tuple[Document, str]:
     """What the report holds, and its text."""
+    from evaluatorq.reports.document import Document  # noqa: PLC0415
+
     if form == "md":
+        from evaluatorq.reports.markdown_report import MOST_TRANSCRIPTS, markdown_report  # noqa: PLC0415
+
         document = Document.of(results, about, run, most=MOST_TRANSCRIPTS)
         return document, markdown_report(document)
+    from evaluatorq.reports.html import html_report, require_html  # noqa: PLC0415
+
     require_html()
     document = Document.of(results, about, run)
     return document, html_report(document)
@@ -37,6 +43,8 @@ def draw(
 def check_outputs(config: SimulationConfig) -> None:
     """``ConfigError`` before anything is paid for, where a file is wanted that could not be drawn or written."""
     if config.report_html is not None:
+        from evaluatorq.reports.html import require_html  # noqa: PLC0415
+
         require_html()
     for name in ("results", "report_path", "report_md", "report_html"):
         path: Path | None = getattr(config, name)
@@ -60,6 +68,8 @@ def write_reports(outcome: RunOutcome, md: Path | None, html: Path | None) -> No
     wanted: tuple[tuple[Format, Path | None], ...] = (("md", md), ("html", html))
     for form, path in wanted:
         if path is not None:
+            from evaluatorq.reports.terminal import About  # noqa: PLC0415
+
             _, text = draw(form, outcome.iter_results(), About.run(run), run)
             replace_file(_file(path, run, form), (text.encode(),))
 
