@@ -79,14 +79,16 @@ if TYPE_CHECKING:
     )
     from evaluatorq.simulation.api import (
         SimulationResults,
-        simulate,
-        simulate_sync,
     )
     from evaluatorq.simulation.convert import (
         to_open_responses,
     )
     from evaluatorq.simulation.datapoints import (
         generate_datapoint,
+    )
+    from evaluatorq.simulation.entry import (
+        simulate,
+        simulate_sync,
     )
     from evaluatorq.simulation.generation import (
         GeneratedDatapoints,
@@ -221,8 +223,8 @@ _HOMES = {
     "load_results_from_jsonl": "store.jsonl",
     "parse_jsonl": "store.jsonl",
     "results_to_jsonl": "store.jsonl",
-    "simulate": "simulation.api",
-    "simulate_sync": "simulation.api",
+    "simulate": "simulation.entry",
+    "simulate_sync": "simulation.entry",
     "to_open_responses": "simulation.convert",
     "wrap_simulation_agent": "simulation.runner.simulation",
 }

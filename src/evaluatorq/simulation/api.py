@@ -1,13 +1,10 @@
-"""``simulate()``: run conversations from Python, get results in datapoint order, lose nothing that was paid for."""
+"""What ``simulate()`` and the commands run on: from options to a run, and from a run to results in datapoint order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
-
-import anyio
 
 from evaluatorq.errors import ConfigError, RunNotFound, SimulationDroppedError
 from evaluatorq.model.cases import SimulationDatapoint
@@ -23,10 +20,8 @@ from evaluatorq.run.driver import Driver
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.assemble import TargetFacts, assembled, cases_of, plan_of, redaction_rules
-from evaluatorq.simulation.config import INPUTS, TARGETS, SimulationConfig, SimulationOptions
-from evaluatorq.simulation.elsewhere import warn_of_unstored
-from evaluatorq.simulation.hook_stream import HookStream
-from evaluatorq.simulation.made_from import recording_of
+from evaluatorq.simulation.config import INPUTS, TARGETS, SimulationConfig
+from evaluatorq.simulation.entry import simulate, simulate_sync
 from evaluatorq.simulation.orders import OrderOptions
 from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.simulation.recording import must_be_given_again
@@ -38,6 +33,22 @@ from evaluatorq.store.journal import JournalReader
 from evaluatorq.store.paths import sanitise_run_name
 from evaluatorq.store.runs import find_journal, find_run
 
+__all__ = [
+    "SimulationResults",
+    "check_outcome",
+    "concluded",
+    "redactor_of",
+    "report_file",
+    "resume_simulation",
+    "resumed_config",
+    "run_options",
+    "run_simulation",
+    "saved_as",
+    "simulate",
+    "simulate_sync",
+    "write_results",
+]
+
 
 class SimulationResults(list[SimulationResult]):
     """The results of a run in datapoint order, with the run itself and where it is saved (``None`` when it is not)."""
@@ -46,25 +57,6 @@ class SimulationResults(list[SimulationResult]):
         super().__init__(results)
         self.run = run
         self.path = path
-
-
-async def simulate(**options: Unpack[SimulationOptions]) -> SimulationResults:
-    """Lets simulated users talk to your agent and returns one ``SimulationResult`` for each datapoint, in order.
-
-    The options are the fields of ``SimulationConfig``; the agent is ``target``, and the cases are ``datapoints``, or
-    ``personas`` with ``scenarios``, or ``input``, or ``previous_run``. Works inside a running event loop.
-
-    Raises ``ConfigError`` or ``CaseError`` before anything runs, and ``SimulationDroppedError`` after everything ran
-    when a conversation ended in error or timeout (unless ``raise_on_execution_failure=False``); it carries all results,
-    the run and its path. ``SimulationCancelledError`` when a hook declined; nothing was asked or paid for then.
-    """
-    config = SimulationConfig.parse(options)
-    warn_of_unstored(config)
-    hooks = HookStream(config.hooks, config.datapoint_parallelism)
-    async with hooks.around():
-        outcome = await run_simulation(config, sinks=[hooks], keep=True)
-        check_outcome(config, outcome)
-    return concluded(config, outcome)
 
 
 def check_outcome(config: SimulationConfig, outcome: RunOutcome) -> SimulationRun:
@@ -83,15 +75,6 @@ def concluded(config: SimulationConfig, outcome: RunOutcome) -> SimulationResult
     if not config.save:
         outcome.forget_journal()
     return SimulationResults(run.results, run, outcome.path)
-
-
-def simulate_sync(**options: Unpack[SimulationOptions]) -> SimulationResults:
-    """``simulate`` for scripts; inside a running event loop await ``simulate`` instead."""
-
-    async def run() -> SimulationResults:
-        return await simulate(**options)
-
-    return anyio.run(run)
 
 
 async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = (), keep: bool = False) -> RunOutcome:
@@ -128,6 +111,8 @@ async def resume_simulation(
     config = resumed_config(plan, overrides or {})
     check_outputs(config)
     async with assembled(config) as assembly, served(assembly.crew, config) as given:
+        from evaluatorq.simulation.made_from import recording_of  # noqa: PLC0415  runs of their own play no recording
+
         _check_same_agent(plan, assembly.target)
         recording = recording_of(plan)
         crew, conduct = (given, Driver) if recording is None else (recording.crew(given), recording.conduct)
