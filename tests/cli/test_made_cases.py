@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,6 +81,57 @@ def test_run_makes_cases_writes_them_and_simulates_them(inside, folder: Path, en
     assert inside("sim", "validate", "cases.jsonl").out == "2 datapoints: all right\n"
     again = inside("sim", "simulate", "-i", "cases.jsonl", "--target", "agents:polite", "--max-turns", "1", "-y")
     assert again.code == 0
+
+
+def asked_for(seen: Seen) -> str:
+    tools = seen.body.get("tools")
+    return tools[0]["function"]["name"] if tools else ""
+
+
+def test_a_run_that_is_killed_while_its_cases_are_made_goes_on_and_counts_what_it_spent(
+    cli, inside, folder: Path, endpoint: FakeEndpoint
+):
+    hangs, paid = threading.Event(), []
+
+    def pays(seen: Seen) -> Served:
+        paid.append(asked_for(seen))
+        return writes(seen)
+
+    def until_first_messages(seen: Seen) -> Served:
+        if asked_for(seen) != "user_message":
+            return pays(seen)
+        hangs.set()
+        return Served(hang=True)
+
+    endpoint.answer = until_first_messages
+    with subprocess.Popen(
+        cli.command(*RUN, "-y"), cwd=cli.folder, env=cli.environment(OPENAI_BASE_URL=endpoint.base_url),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        assert hangs.wait(30)
+        process.kill()
+    (row,) = json.loads(inside("sim", "runs", "--json").out)
+    assert (row["status"], row["stage"], row["alive"]) == ("interrupted", "generate", False)
+    assert "making cases" in inside("sim", "runs").out
+    shown = inside("sim", "show", row["run_id"])
+    assert shown.code == 1
+    assert f"evaluatorq sim resume {row['run_id']}" in shown.err
+
+    assert sorted(paid) == ["personas", "scenarios"]
+    endpoint.answer = pays
+    resumed = inside("sim", "resume", row["run_id"])
+    assert resumed.code == 0
+    assert "Made 1 persona and 2 scenarios" in resumed.err
+    assert set(paid[2:]) == {"user_message", "verdict"}
+    run = read_run(saved(folder))
+    assert (run.run_id, run.mode, run.total_results) == (row["run_id"], "run", 2)
+    assert run.usage_by_category["generation"].total_tokens == 30
+    assert run.token_usage_total.total_tokens == 15 * len(paid)
+    manifest = json.loads((folder / ".evaluatorq/sim-runs/.manifests" / f"{run.run_id}.json").read_text())
+    assert [(stage["name"], stage["status"]) for stage in manifest["stages"]] == [
+        ("generate", "completed"),
+        ("simulate", "completed"),
+    ]
 
 
 def test_json_of_a_run_is_one_document_also_when_nothing_is_saved(inside, folder: Path, endpoint: FakeEndpoint):

@@ -14,6 +14,7 @@ from evaluatorq.errors import (
     CallError,
     ConfigError,
     MissingLLMCredentialsError,
+    ReplayError,
     SimulationCancelledError,
     SimulationDroppedError,
     SimulationError,
@@ -21,7 +22,7 @@ from evaluatorq.errors import (
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.usage import NO_USAGE, Usage
 from evaluatorq.simulation.api import resume_simulation
-from evaluatorq.simulation.generation import generate, generate_and_simulate
+from evaluatorq.simulation.generation import generate, generate_and_simulate, resume_made
 from evaluatorq.simulation.generators import (
     DatapointGenerator,
     FirstMessageGenerationError,
@@ -198,12 +199,45 @@ async def test_what_could_not_be_made_is_said_in_the_log_and_in_the_run(caplog: 
 
 
 async def test_nothing_made_is_an_error_with_its_reason_and_nothing_is_kept():
-    with pytest.raises(SimulationError, match="scenarios 1, 2 of 2 could not be made: out of order"):
+    with pytest.raises(SimulationError, match="persona 1 of 1 could not be made: no credit left"):
         await generate_and_simulate(
-            agent_description=ABOUT, num_personas=1, num_scenarios=2, target=polite,
-            generation_client=failing(author(), "scenarios"),
+            agent_description=ABOUT, num_personas=1, num_scenarios=1, target=polite,
+            generation_client=scripted(CallError("quota", "no credit left")),
         )  # fmt: skip
     assert not list(get_sim_runs_dir().rglob("*.json*"))
+
+
+async def test_what_was_paid_for_before_the_making_failed_is_neither_asked_nor_paid_again(
+    caplog: pytest.LogCaptureFixture,
+):
+    with pytest.raises(SimulationError, match="scenarios 1, 2 of 2 could not be made: out of order"):
+        await generate_and_simulate(
+            agent_description=ABOUT, num_personas=1, num_scenarios=2, target=polite, save=True, max_turns=1,
+            generation_client=failing(author(), "scenarios"),
+        )  # fmt: skip
+    (folder,) = journals_dir(get_sim_runs_dir()).iterdir()
+    assert f"evaluatorq sim resume {folder.name}" in caplog.text
+    with pytest.raises(ReplayError, match="stopped while its cases were made"):
+        await resume_simulation(folder.name)
+    model = author()
+    outcome = await resume_made(folder, overrides={"target": polite, "generation_client": model})
+    run = outcome.read()
+    assert (run.run_id, run.total_results, run.mode) == (folder.name, 2, "run")
+    assert "personas" not in {request.prefix.answer.name for request in model.requests if request.prefix.answer}
+    assert run.usage_by_category["generation"] == USAGE + USAGE + USAGE
+    assert run.token_usage_total.calls == len(model.requests) + 2
+
+
+async def test_a_draft_under_redaction_holds_what_answers_cost_and_not_what_they_say():
+    with pytest.raises(SimulationError):
+        await generate_and_simulate(
+            agent_description=ABOUT, num_personas=1, num_scenarios=1, target=polite, save=True, redact=["goods=kettle"],
+            generation_client=failing(author(), "scenarios"),
+        )  # fmt: skip
+    (draft,) = get_sim_runs_dir().rglob("draft.jsonl")
+    _plan, *answers = draft.read_text(encoding="utf-8").splitlines()
+    assert len(answers) == 2
+    assert not any("reply" in answer or "kettle" in answer for answer in answers)
 
 
 async def test_a_pair_without_a_first_message_is_kept_and_the_simulated_user_speaks_first():

@@ -11,10 +11,12 @@ from pathlib import Path
 from evaluatorq.cli.carry import add_manner, carry_out, manner_of
 from evaluatorq.cli.console import emit_file, say
 from evaluatorq.cli.layers import flag_layer
+from evaluatorq.cli.making import Making
 from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
 from evaluatorq.errors import RunNotFound
 from evaluatorq.ports import Sink
 from evaluatorq.run.outcome import NOT_THE_AGENTS, RunOutcome
+from evaluatorq.store.drafts import is_draft
 from evaluatorq.store.runs import find_journal, find_run, iter_results
 
 
@@ -44,6 +46,9 @@ def run(args: argparse.Namespace) -> int:
             emit_file(complete)
         return 0
     overrides = flag_layer(given_config(args))
+    if is_draft(folder):
+        making = Making(ask=False, quiet=args.quiet, every_problem=args.verbose > 0)
+        return carry_out(lambda sinks: _make(folder, overrides, [making, *sinks]), manner_of(args))
     start = partial(_start, folder.name, overrides, retry_errors=args.retry_errors)
     return carry_out(start, replace(manner_of(args), journal=True))
 
@@ -57,6 +62,12 @@ def _complete(run_id: str) -> Path | None:
 
 def _has_faults(path: Path) -> bool:
     return any(result.failed_component in NOT_THE_AGENTS for result in iter_results(path))
+
+
+async def _make(folder: Path, overrides: Mapping[str, object], sinks: Sequence[Sink]) -> RunOutcome:
+    from evaluatorq.simulation.generation import resume_made  # noqa: PLC0415  not needed to refuse bad options
+
+    return await resume_made(folder, sinks=sinks, overrides=overrides)
 
 
 async def _start(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -168,11 +168,18 @@ def saved_as(run_id: str) -> Path | None:
 
 def resumed_config(plan: RunPlan, overrides: Mapping[str, object]) -> SimulationConfig:
     """The options that a run was started with, its datapoints fixed by the plan."""
-    recorded: dict[str, object] = {**plan.config, **overrides, "datapoints": plan.datapoints}
-    displaced = {*INPUTS, *OrderOptions.model_fields} - {"datapoints"}
+    options = resumed_options(plan, overrides, without={*INPUTS, *OrderOptions.model_fields})
+    return SimulationConfig.parse({**options, "datapoints": plan.datapoints}, where=f"run {plan.run_id}")
+
+
+def resumed_options(
+    plan: RunPlan, overrides: Mapping[str, object], *, without: Collection[str] = ()
+) -> dict[str, object]:
+    """What a run was asked for, and what is asked for now over it. ``ConfigError`` for what has to be given again."""
+    displaced = {*without}
     if any(name in overrides for name in TARGETS):
         displaced |= set(TARGETS) - overrides.keys()
-    recorded = {name: value for name, value in recorded.items() if name not in displaced}
+    recorded = {name: value for name, value in {**plan.config, **overrides}.items() if name not in displaced}
     lost = must_be_given_again({name: value for name, value in plan.config.items() if name not in overrides})
     if lost is not None and lost in recorded:
         raise ConfigError(
@@ -180,7 +187,7 @@ def resumed_config(plan: RunPlan, overrides: Mapping[str, object]) -> Simulation
         )
     if not any(recorded.get(name) for name in (*TARGETS, "pack")):
         recorded["target"] = "demo"
-    return SimulationConfig.parse(recorded, where=f"run {plan.run_id}")
+    return recorded
 
 
 def run_options(config: SimulationConfig, plan: RunPlan, *, keep: bool) -> RunOptions:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Unpack
 
 import anyio
@@ -35,19 +36,20 @@ from evaluatorq.model.spending import Spending
 from evaluatorq.ports import CaseOrder, Commissioned, Sink
 from evaluatorq.roles.prompts import PROMPT_VERSION
 from evaluatorq.run.clock import SystemClock
-from evaluatorq.run.crew import Crew, try_worlds
-from evaluatorq.run.engine import run_plan
+from evaluatorq.run.crew import try_worlds
+from evaluatorq.run.engine import first_of, run_plan
 from evaluatorq.run.outcome import RunOutcome
-from evaluatorq.run.shelf import shelve
 from evaluatorq.simulation.api import (
     SimulationResults,
     check_outcome,
     concluded,
     redactor_of,
+    resumed_options,
     run_options,
     write_results,
 )
-from evaluatorq.simulation.assemble import Cases, assembled, plan_of
+from evaluatorq.simulation.assemble import Cases, assembled, plan_of, redaction_rules
+from evaluatorq.simulation.drafting import Drafting, drafting
 from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.models import Models, fast_model, fast_place, opened_models
@@ -56,6 +58,7 @@ from evaluatorq.simulation.report_files import check_outputs, write_reports
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
 from evaluatorq.simulation.workshop import Openings, Workshop, paired, retry_of, some, spoken
+from evaluatorq.store.drafts import read_draft
 
 _log = logging.getLogger(__name__)
 _UNBOUNDED = 100
@@ -102,7 +105,7 @@ async def run_generate(config: GenerateConfig, *, sinks: Sequence[Sink] = ()) ->
         datapoints=(),
     )
     async with opened_models(config.llm_config, _at_once(config), config.generation_client) as models:
-        plan = await _made(config, draft, models, sinks)
+        plan = await _made(config, draft, models, await _ordered(config, draft, sinks))
     return GeneratedDatapoints(plan.datapoints, plan.problems, plan.spent)
 
 
@@ -136,85 +139,109 @@ async def generate_and_simulate(**options: Unpack[RunOptions]) -> SimulationResu
 
 
 async def run_made(
-    config: RunConfig, *, sinks: Sequence[Sink] = (), keep: bool = False, prepared: Prepared | None = None
+    config: RunConfig,
+    *,
+    sinks: Sequence[Sink] = (),
+    keep: bool = False,
+    prepared: Prepared | None = None,
+    draft: RunPlan | None = None,
 ) -> RunOutcome:
-    """Makes the cases that ``config`` orders, shows ``prepared`` the plan, and simulates them."""
+    """Makes the cases that ``config`` orders, shows ``prepared`` the plan, and simulates them.
+
+    With the plan of an earlier ``draft`` it goes on with that run: what was answered is not asked again.
+    """
     check_outputs(config)
     async with assembled(config, _at_once(config)) as assembly, served(assembly.crew, config) as crew:
-        draft = plan_of(config, Cases(()), assembly, now=SystemClock().now()).model_copy(update={"mode": "run"})
-        with _shelf(config, crew) as shelf:
-            plan = await _made(config, draft, assembly.source, sinks, shelf)
+        plan = plan_of(config, Cases(()), assembly, now=SystemClock().now()).model_copy(update={"mode": "run"})
+        if draft is not None:
+            plan = plan.model_copy(update={"run_id": draft.run_id, "created_at": draft.created_at})
+        watchers = await _ordered(config, plan, sinks)
+        options = run_options(config, plan, keep=keep)
+        hidden, texts = partial(redactor_of, config, crew), not redaction_rules(config)
+        with drafting(plan, options, hidden, texts=texts, goes_on=draft is not None) as desk:
+            plan = await _made_alive(config, plan, assembly.source, watchers, desk)
             if prepared is not None:
                 await prepared(plan)
             await try_worlds(plan, crew)
-        options = replace(run_options(config, plan, keep=keep), redactor=redactor_of(config, crew, plan))
+        options = replace(options, redactor=redactor_of(config, crew, plan))
         outcome = await run_plan(plan, crew, options, with_telemetry(config, sinks))
     write_results(outcome, config.results)
     write_reports(outcome, config.report_md, config.report_html)
     return outcome
 
 
-@dataclass(slots=True)
-class _Shelf:
-    """Where a prepared run is kept if it never begins."""
-
-    plan: Callable[[], RunPlan] | None = None
-
-
-@contextmanager
-def _shelf(config: RunConfig, crew: Crew) -> Iterator[_Shelf]:
-    """Keeps what was made and paid for when the block fails or is interrupted; ``resume`` goes on with it, unless what
-    must not be written stood in it.
-    """
-    shelf = _Shelf()
-    try:
-        yield shelf
-    except BaseException:
-        if shelf.plan is not None and config.journal:
-            made = shelf.plan()
-            plan = redactor_of(config, crew, made).plan(made)
-            folder = shelve(plan, run_options(config, plan, keep=False))
-            if plan.redacted:
-                _log.warning("the cases that were made are kept redacted, so no run can go on with them: %s", folder)
-            else:
-                _log.warning("the cases that were made are kept; simulate them: evaluatorq sim resume %s", plan.run_id)
-        raise
+async def resume_made(folder: Path, *, sinks: Sequence[Sink] = (), overrides: Mapping[str, object]) -> RunOutcome:
+    """Goes on with a run that was stopped while its cases were made. ``overrides`` replace options of the start."""
+    draft = read_draft(folder)
+    options = resumed_options(draft, overrides)
+    config = RunConfig.parse(options, where=f"run {draft.run_id}")
+    return await run_made(config, sinks=sinks, draft=draft)
 
 
 # ---------------------------------------------------------------- the making
 
 
-async def _made(
-    config: RunConfig, draft: RunPlan, models: Models, sinks: Sequence[Sink], shelf: _Shelf | None = None
-) -> RunPlan:
-    """The plan with its cases, after those who watch had a chance to decline. ``shelf`` has it so far."""
-    name = fast_model(config)
-    watchers = [sink for sink in sinks if isinstance(sink, Commissioned)]
+async def _ordered(config: RunConfig, plan: RunPlan, sinks: Sequence[Sink]) -> list[Commissioned]:
+    """Those who watch cases being made, after they had a chance to decline."""
+    watchers: list[Commissioned] = [sink for sink in sinks if isinstance(sink, Commissioned)]
     for watcher in watchers:
-        await watcher.ordered(CaseOrder(draft, config.personas_wanted, config.scenarios_wanted, name))
-    retry, at_once = retry_of(config.llm_config), _at_once(config)
-    workshop = Workshop(models.ours(name, fast_place(config)), retry=retry, at_once=at_once, seed=config.seed)
+        await watcher.ordered(CaseOrder(plan, config.personas_wanted, config.scenarios_wanted, fast_model(config)))
+    return watchers
+
+
+async def _made_alive(
+    config: RunConfig, plan: RunPlan, models: Models, watchers: Sequence[Commissioned], desk: Drafting
+) -> RunPlan:
+    """``_made``, while the manifest says every two seconds that the run lives."""
+    made: list[RunPlan] = []
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(desk.status.beat)
+            made.append(await _made(config, plan, models, watchers, desk))
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as failures:
+        raise first_of(failures) from None
+    desk.status.over()
+    return made[0]
+
+
+async def _made(
+    config: RunConfig, plan: RunPlan, models: Models, watchers: Sequence[Commissioned], desk: Drafting | None = None
+) -> RunPlan:
+    """The plan with its cases. ``desk`` has it so far, and keeps what is paid for."""
+    name, place = fast_model(config), fast_place(config)
+    model = speaker = models.ours(name, place)
+    if desk is not None:
+        model, speaker = desk.kept(model, "generation"), desk.kept(model, "first_messages")
+    workshop = Workshop(
+        model,
+        speaker=speaker,
+        retry=retry_of(config.llm_config),
+        at_once=_at_once(config),
+        seed=config.seed,
+        bill=None if desk is None else desk.bill(),
+    )
     cases = await _cases(config, workshop)
     pairs = paired(cases.personas, cases.scenarios)
     openings = Openings([pair.first_message for pair in pairs])
 
     def so_far() -> RunPlan:
-        return draft.model_copy(
+        return plan.model_copy(
             update={
                 "datapoints": tuple(spoken(pairs, openings.texts)),
                 "spent": workshop.bill.spending,
                 "problems": (*cases.problems, *openings.problems),
-                "models": {**draft.models, "generator": name},
+                "models": {**plan.models, "generator": name},
             }
         )
 
-    if shelf is not None:
-        shelf.plan = so_far
+    if desk is not None:
+        desk.plan = so_far
     await workshop.open(pairs, openings)
-    plan = so_far()
+    whole = so_far()
     for watcher in watchers:
-        await watcher.delivered(len(cases.personas), len(cases.scenarios), plan)
-    return plan
+        await watcher.delivered(len(cases.personas), len(cases.scenarios), whole)
+    return whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,12 +50,23 @@ class Openings:
 
 
 class Workshop:
-    """One model that makes cases. ``bill`` runs on over everything it makes."""
+    """A model that makes cases, and the ``speaker`` of their first messages, the same unless another is given.
+
+    ``bill`` runs on over everything that is made.
+    """
 
     def __init__(
-        self, model: ChatModel, *, retry: RetryPolicy, at_once: int = 10, seed: int = 0, bill: Bill | None = None
+        self,
+        model: ChatModel,
+        *,
+        retry: RetryPolicy,
+        at_once: int = 10,
+        seed: int = 0,
+        bill: Bill | None = None,
+        speaker: ChatModel | None = None,
     ) -> None:
         self.bill = bill or Bill()
+        self._speaker = speaker or model
         self._calls = PaidCalls(retry, self.bill, seed=seed)
         self._writer = Writer(model, self._calls, at_once)
 
@@ -95,7 +106,7 @@ class Workshop:
 
     async def opening(self, pair: SimulationDatapoint) -> str:
         """What the simulated user of one pair says first. Raises ``CallError`` after as many attempts as allowed."""
-        role = model_user(self._writer.model)(Seat(pair, thread_id=pair.id, seed=0, max_turns=1))
+        role = model_user(self._speaker)(Seat(pair, thread_id=pair.id, seed=0, max_turns=1))
 
         async def speak() -> UserReply:
             return await role.speak(())

@@ -27,6 +27,8 @@ from evaluatorq.model.runs import JOURNAL_VERSION, RunPlan
 from evaluatorq.store.atomic import PRIVATE_FILE, make_private_dir
 
 PLAN_PIECE = 100
+DRAFT = "draft.jsonl"
+"""Beside the parts: what was paid for before there was a plan (``evaluatorq.store.drafts``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Journal:
     def create(cls, folder: Path, plan: RunPlan, *, sync: bool = False) -> Self:
         """A new run's journal; its first line is the plan."""
         make_private_dir(folder)
-        journal = cls(folder, _hold(folder), _new_part(folder), sync=sync)
+        journal = cls(folder, hold(folder), _new_part(folder), sync=sync)
         try:
             for piece in _plan_pieces(plan):
                 journal.write_line(piece)
@@ -86,7 +88,7 @@ class Journal:
     @classmethod
     def reopen(cls, folder: Path, *, sync: bool = False) -> Self:
         """A further part of an existing run's journal."""
-        journal = cls(folder, _hold(folder), _new_part(folder), sync=sync)
+        journal = cls(folder, hold(folder), _new_part(folder), sync=sync)
         journal.write_line(b'{"kind":"part","journal_version":%d}\n' % JOURNAL_VERSION)
         return journal
 
@@ -125,7 +127,7 @@ LOOKS_S = (0.02, 0.05, 0.1, 0.3, 0.5)
 """A lock may be held for a moment by somebody who only looks whether it is free."""
 
 
-def _hold(folder: Path) -> int:
+def hold(folder: Path) -> int:
     """Takes the run's lock; the operating system gives it back when the process dies, however it dies."""
     try:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
@@ -190,6 +192,11 @@ class JournalReader:
     def plan(self) -> RunPlan:
         """What was asked for. ``ReplayError`` when there is none, ``SchemaError`` when a newer version wrote it."""
         parts = parts_of(self.folder)
+        if not parts and (self.folder / DRAFT).is_file():
+            raise ReplayError(
+                f"run {self.folder.name} has no conversation yet: it was stopped while its cases were made, or they "
+                f"are being made now; go on with one that was stopped: evaluatorq sim resume {self.folder.name}"
+            )
         if not parts:
             raise ReplayError(f"there is no journal in {self.folder}")
         with parts[0].open("rb") as file:

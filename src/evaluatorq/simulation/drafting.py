@@ -1,0 +1,135 @@
+"""The stage in which a run's cases are made: told in its manifest, and every paid answer kept from the first on."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import anyio
+
+from evaluatorq.errors import CallError
+from evaluatorq.model.runs import RunPlan
+from evaluatorq.model.spending import NO_SPENDING, Bill, Category
+from evaluatorq.model.usage import NO_USAGE
+from evaluatorq.ports import ChatModel, ChatReply, ChatRequest
+from evaluatorq.records.redaction import Redactor
+from evaluatorq.run.clock import SystemClock
+from evaluatorq.run.engine import RunOptions
+from evaluatorq.run.shelf import shelve
+from evaluatorq.run.status import RunStatus
+from evaluatorq.store.drafts import Draft
+from evaluatorq.store.paths import get_sim_runs_dir, journals_dir
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Drafting:
+    """A run's draft while it is open. ``plan`` makes the plan of what there is so far, once there are any cases."""
+
+    status: RunStatus
+    draft: Draft | None
+    plan: Callable[[], RunPlan] | None = None
+
+    def bill(self) -> Bill:
+        """A bill that begins with what earlier processes spent on this run."""
+        bill = Bill()
+        bill.spending = NO_SPENDING if self.draft is None else self.draft.spent
+        return bill
+
+    def kept(self, model: ChatModel, category: Category) -> ChatModel:
+        """The model, with each of its answers on disk before it is used."""
+        return model if self.draft is None else _Kept(model, category, self.draft)
+
+
+@contextmanager
+def drafting(
+    plan: RunPlan, options: RunOptions, redactor: Callable[[RunPlan], Redactor], *, texts: bool, goes_on: bool
+) -> Iterator[Drafting]:
+    """Holds the run while the block makes its cases; when that fails or is stopped, ``resume`` goes on from there.
+
+    Without ``texts`` only costs are written, because rules say what must not be. ``goes_on`` opens an earlier draft.
+    """
+    status = RunStatus(plan, get_sim_runs_dir() if options.save else None, options.parallelism, SystemClock(), None)
+    desk = Drafting(status, _opened(plan, redactor(plan), texts=texts, goes_on=goes_on) if options.journal else None)
+    try:
+        status.begin()
+        yield desk
+    except BaseException as error:
+        status.failed(error)
+        _put_away(desk, options, redactor)
+        raise
+    if desk.draft is not None:
+        desk.draft.close()
+
+
+def _opened(plan: RunPlan, redactor: Redactor, *, texts: bool, goes_on: bool) -> Draft:
+    folder = journals_dir(get_sim_runs_dir()) / plan.run_id
+
+    def may_write(line: bytes) -> bool:
+        return texts and not redactor.may_change(line)
+
+    return Draft.reopen(folder, may_write) if goes_on else Draft.begin(folder, redactor.plan(plan), may_write)
+
+
+def _put_away(desk: Drafting, options: RunOptions, redactor: Callable[[RunPlan], Redactor]) -> None:
+    """Leaves what was paid for so that it can be gone on with, and nothing where nothing was."""
+    if desk.draft is None:
+        return
+    desk.draft.close()
+    run_id = desk.draft.plan.run_id
+    if desk.plan is not None:
+        made = desk.plan()
+        plan = redactor(made).plan(made)
+        folder = shelve(plan, options)
+        if plan.redacted:
+            _log.warning("the cases that were made are kept redacted, so no run can go on with them: %s", folder)
+        else:
+            _log.warning("the cases that were made are kept; simulate them: evaluatorq sim resume %s", run_id)
+    elif desk.draft.spent != NO_SPENDING:
+        _log.warning("what was made so far is kept; go on with it: evaluatorq sim resume %s", run_id)
+    else:
+        shutil.rmtree(desk.draft.folder, ignore_errors=True)
+
+
+class _Kept:
+    """A ``ChatModel`` whose answers are kept, and given again to the same question in a later process."""
+
+    def __init__(self, model: ChatModel, category: Category, draft: Draft) -> None:
+        self.name = model.name
+        self._model = model
+        self._category: Category = category
+        self._draft = draft
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The answer. One that was paid for by an earlier process costs nothing now: it is on the bill already."""
+        question = _digest(self.name, request)
+        known = self._draft.answered(question)
+        if known is not None:
+            return replace(known, usage=NO_USAGE)
+        bill = Bill()
+        try:
+            reply = await self._model.complete(request)
+        except CallError as error:
+            bill.failed(self._category, error)
+            if bill.spending != NO_SPENDING:
+                self._draft.note(question, bill.spending)
+            raise
+        except anyio.get_cancelled_exc_class():
+            bill.answered(self._category, None)
+            self._draft.note(question, bill.spending)
+            raise
+        bill.answered(self._category, reply.usage)
+        self._draft.note(question, bill.spending, reply)
+        return reply
+
+
+def _digest(name: str, request: ChatRequest) -> str:
+    """What tells one question from another."""
+    answer = request.prefix.answer.name if request.prefix.answer else ""
+    parts = [name, request.prefix.system, answer, request.tail or "", *(line.decode() for line in request.lines)]
+    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=12).hexdigest()
