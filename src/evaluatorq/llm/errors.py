@@ -23,6 +23,7 @@ from evaluatorq.llm.exchange import Answer
 from evaluatorq.model.usage import NO_USAGE
 
 MESSAGE_LENGTH = 300
+_ENDING = 100
 RAW_LENGTH = 4000
 
 _QUOTA = {
@@ -224,9 +225,12 @@ def _causes(exc: BaseException) -> Iterator[BaseException]:
 
 
 def clean_message(text: str, secrets: Collection[str] = ()) -> str:
-    """One line of at most 300 characters without credentials, and without user names and query strings in URLs."""
+    """One line of at most 300 characters without credentials, and without user names and query strings in URLs.
+
+    What is too long loses its middle: some say who they are first and what is wrong last.
+    """
     line = _hidden(_URL_EXTRAS.sub(r"\1\2", " ".join(text.split())), secrets)
-    return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"
+    return line if len(line) <= MESSAGE_LENGTH else f"{line[: MESSAGE_LENGTH - _ENDING - 1]}…{line[-_ENDING:]}"
 
 
 def clean_raw(body: bytes, secrets: Collection[str] = ()) -> str | None:
