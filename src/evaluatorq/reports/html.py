@@ -22,7 +22,7 @@ from evaluatorq.reports.document import QUALITY, Document, interval
 from evaluatorq.reports.progress import MARKS
 from evaluatorq.reports.terminal import STATE_MARKS, party, percent
 from evaluatorq.reports.text import plural, printable
-from evaluatorq.reports.transcript import Row
+from evaluatorq.reports.transcript import ConversationView, Row, TurnView
 from evaluatorq.reports.view import VERDICTS, Mean
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def html_report(document: Document) -> str:
     return template_environment().get_template("report.html.j2").render(
         doc=document, summary=document.summary, about=document.about, run=document.run, charts=_charts(document),
         verdicts=VERDICTS, quality=QUALITY, config=_config(document), most_lines=_MOST_LINES,
-        shown={view.line.index for view in document.conversations}, findings=document.summary.findings(10),
+        shown={view.line.index: view for view in document.conversations}, findings=document.summary.findings(10),
     )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def template_environment(*packages: str) -> Environment:
     )  # fmt: skip
     made.filters.update(
         percent=percent, party=party, plural=plural, interval=interval, pieces=pieces, shade=_shade, observed=_observed,
-        failures=expectation_failures, bounds=_bounds,
+        failures=expectation_failures, bounds=_bounds, excerpt=_excerpt,
     )  # fmt: skip
     made.globals.update(marks=MARKS, state_marks=STATE_MARKS)
     return made
@@ -92,6 +92,12 @@ def _place(text: str, quote: str) -> tuple[int, int] | None:
     """Where a quote stands, white space and case aside."""
     found = re.search(r"\s+".join(re.escape(word) for word in quote.split()), text, re.IGNORECASE)
     return found.span() if found and found.group() else None
+
+
+def _excerpt(view: ConversationView | None) -> TurnView | None:
+    """The turn whose words decided a conversation."""
+    turns = view.turns if view is not None and view.line.quote_turn is not None else ()
+    return next((turn for turn in turns if view is not None and turn.number == view.line.quote_turn), None)
 
 
 def _observed(seen: Observation) -> str:
