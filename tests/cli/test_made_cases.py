@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluatorq.model.runs import SimulationRecommendation
 from evaluatorq.store.runs import read_run
 from llm.fake_endpoint import FakeEndpoint, Seen, Served, completion, serving, tool_answer
 from writing_models import persona, scenario, verdict
@@ -218,6 +219,38 @@ def test_generate_writes_cases_or_rows_of_a_data_set(inside, folder: Path, endpo
     for name in ("a.jsonl", "b.jsonl"):
         assert inside("sim", "validate", name).out == "2 datapoints: all right\n"
     assert not (folder / ".evaluatorq" / "sim-runs").exists()
+
+
+def test_an_export_has_changes_suggested_only_when_asked_and_where_the_run_has_none(
+    inside, folder: Path, endpoint: FakeEndpoint
+):
+    assert (
+        inside("sim", "simulate", "--offline", "--only", "refund within*", "--target", "agents:polite", "-q").code == 0
+    )
+    told = "Ask for the order number first."
+    assert inside("sim", "export", "-i", "latest", "-o", "plain.md", "--format", "md").code == 0
+    assert endpoint.seen == []
+    asked = ("sim", "export", "-i", "latest", "--recommendations", "--sim-model", "advisor")
+    ran = inside(*asked, "-o", "advised.md", "--format", "md")
+    assert (ran.code, ran.out) == (0, "")
+    assert {seen.body["model"] for seen in endpoint.seen} == {"advisor"}
+    tokens = 15 * len(endpoint.seen)
+    assert f"{len(endpoint.seen)} suggestions for {len(endpoint.seen)} conversations, {tokens} tokens" in ran.err
+    assert told in (folder / "advised.md").read_text()
+    assert told not in (folder / "plain.md").read_text()
+
+    path = saved(folder)
+    run = read_run(path)
+    advice = SimulationRecommendation(result_index=0, persona="p", scenario="s", suggestions=["Be kinder."])
+    path.write_text(run.model_copy(update={"recommendations": [advice]}).model_dump_json(indent=2))
+    before = len(endpoint.seen)
+    assert inside(*asked, "-o", "kept.html", "--format", "html").code == 0
+    assert "Be kinder." in (folder / "kept.html").read_text()
+    assert len(endpoint.seen) == before
+
+    refused = inside(*asked, "-o", "out.json")
+    assert (refused.code, len(endpoint.seen)) == (2, before)
+    assert "--recommendations goes with --format md or html" in refused.err
 
 
 def test_apply_shows_a_patch_until_it_is_told_to_write(inside, folder: Path, endpoint: FakeEndpoint):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evaluatorq.cli.artifacts import ARTIFACT, write_artifacts
 from evaluatorq.cli.console import say
-from evaluatorq.cli.export_reports import REPORTS, write_report
+from evaluatorq.cli.export_reports import REPORTS, add_report_options, refuse_report_options, write_report
 from evaluatorq.cli.parsing import Parser
 from evaluatorq.cli.simulate import refuse_existing
 from evaluatorq.cli.training import TRAINING, add_training_options, write_training
@@ -32,7 +32,7 @@ def configure(parser: Parser) -> None:
     formats = ", ".join((*FORMATS, *REPORTS, ARTIFACT, TRAINING))
     parser.add_argument("--format", default="openresponses", help=f"{formats} (default: openresponses)")
     parser.add_argument("--force", action="store_true", default=False, help="replace the file if it is there")
-    parser.add_argument("--target-label", metavar="TEXT", default=None, help="what md and html call the agent")
+    add_report_options(parser)
     add_training_options(parser)
 
 
@@ -41,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
     known = (*FORMATS, *REPORTS, ARTIFACT, TRAINING)
     if args.format not in known:
         raise ConfigError(f"no such format: {args.format!r}; there is {', '.join(known)}")
+    if args.format not in REPORTS:
+        refuse_report_options(args)
     output = Path(args.output)
     if not args.force:
         refuse_existing(output)

@@ -182,7 +182,7 @@ async def recommend(
     return [found[row] for row, _ in cases if row in found]
 
 
-async def generate_recommendations(
+async def generate_recommendations(  # noqa: PLR0913  as published, and the bill
     results: Sequence[SimulationResult],
     llm_client: object = None,
     model: str | None = None,
@@ -191,11 +191,12 @@ async def generate_recommendations(
     temperature: float | None = None,
     config: SimulationRecommendationConfig | None = None,
     llm_config: LLMCallConfig | None = None,
+    bill: Bill | None = None,
 ) -> list[SimulationRecommendation]:
     """Suggested changes for the worst of ``results``, worst first; ``result_index`` is the place in them.
 
     Without ``llm_client`` the endpoint of the environment is asked, without ``model`` the judge's model. Conversations
-    for which none could be had are logged and left out.
+    for which none could be had are logged and left out. ``bill`` is where the spend is written down.
     """
     options = config or SimulationRecommendationConfig()
     calls = llm_config or LLMCallConfig()
@@ -205,5 +206,5 @@ async def generate_recommendations(
     name = model or calls.model or smart_name()
     async with opened_models(calls, _AT_ONCE, llm_client) as models:
         asked = models.ours(name, max_tokens=options.max_tokens)
-        paid = PaidCalls(RetryPolicy(attempts=calls.retry_count + 1), Bill())
+        paid = PaidCalls(RetryPolicy(attempts=calls.retry_count + 1), bill or Bill())
         return await recommend(asked, paid, [(row, results[row]) for row in worst], options, at_once=_AT_ONCE)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evaluatorq.errors import ConfigError, StoreError
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.runs import SimulationRun
+from evaluatorq.model.runs import SimulationRecommendation, SimulationRun
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.config import SimulationConfig
 from evaluatorq.store.atomic import replace_file, try_to_write
@@ -23,20 +23,24 @@ REPORTS: tuple[Format, ...] = ("md", "html")
 
 
 def draw(
-    form: Format, results: Iterable[SimulationResult], about: About, run: SimulationRun | None
+    form: Format,
+    results: Iterable[SimulationResult],
+    about: About,
+    run: SimulationRun | None,
+    recommendations: Sequence[SimulationRecommendation] | None = None,
 ) -> tuple[Document, str]:
-    """What the report holds, and its text."""
+    """What the report holds, and its text; ``recommendations`` go before those of the run."""
     from evaluatorq.reports.document import Document  # noqa: PLC0415
 
     if form == "md":
         from evaluatorq.reports.markdown_report import MOST_TRANSCRIPTS, markdown_report  # noqa: PLC0415
 
-        document = Document.of(results, about, run, most=MOST_TRANSCRIPTS)
+        document = Document.of(results, about, run, recommendations, MOST_TRANSCRIPTS)
         return document, markdown_report(document)
     from evaluatorq.reports.html import html_report, require_html  # noqa: PLC0415
 
     require_html()
-    document = Document.of(results, about, run)
+    document = Document.of(results, about, run, recommendations)
     return document, html_report(document)
 
 
