@@ -88,8 +88,8 @@ class Document:
         place = (line.persona, line.scenario)
         self.cells[place] = self.cells.get(place, UNCOUNTED).plus(outcome_of(line.verdict, line.fault))
         self.turn_counts[result.turn_count] += 1
-        if not result.errored:
-            self.score_bins[max(0, min(BINS - 1, int(result.goal_completion_score * BINS)))] += 1
+        if not result.errored and result.completion is not None:
+            self.score_bins[max(0, min(BINS - 1, int(result.completion * BINS)))] += 1
         for turn in result.turn_metrics:
             self._measure(turn)
         return line
@@ -120,10 +120,10 @@ class Document:
 
     @property
     def score_rows(self) -> list[tuple[str, int]]:
-        """How many unbroken conversations have a goal completion score from each tenth on."""
+        """How many unbroken conversations have a goal completion score from each tenth on; the last holds 1 as well."""
         if not self.score_bins:
             return []
-        return [(f"{number / BINS:.1f}", self.score_bins[number]) for number in range(BINS)]
+        return [(f"{number / BINS:.1f}{'+' * (number == BINS - 1)}", self.score_bins[number]) for number in range(BINS)]
 
     @property
     def turn_rows(self) -> list[tuple[str, int]]:
@@ -189,7 +189,7 @@ class Document:
             f"While cases were made: {problem}" for problem in (self.run.generation_problems if self.run else ())
         )
         yield from refusals(self.run) if self.run else ()
-        if self.left_out:
+        if self.left_out and self.conversations:
             yield (
                 f"Transcripts of {len(self.conversations)} conversations are shown, the worst first; "
                 f"{self.left_out} are left out. Every conversation counts in the numbers."
