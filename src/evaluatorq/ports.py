@@ -18,6 +18,7 @@ from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.belief import BeliefUpdate
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import CallFailed, Event
+from evaluatorq.model.findings import FoundClaim
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.observation import TurnReport
@@ -283,12 +284,30 @@ class BeliefDetector(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimReply:
+    """What an agent said that it did. ``usage`` of ``None`` means unknown."""
+
+    claims: tuple[FoundClaim, ...]
+    usage: Usage | None = None
+    model: str | None = None
+
+
+class ClaimFinder(Protocol):
+    """Finds in the agent's words, once at the end, what it says that it did. What it raises is noted, no more."""
+
+    async def find(self, messages: Sequence[Message]) -> ClaimReply:
+        """The statements, each with its words."""
+        ...
+
+
 TargetFactory = Callable[[Seat], Target]
 UserFactory = Callable[[Seat], UserSimulator]
 JudgeFactory = Callable[[Seat], Judge]
 EnvironmentFactory = Callable[[SimulationDatapoint, int], Environment | None]
 SourceFactory = Callable[[Seat], ObservationSource]
 DetectorFactory = Callable[[Seat], BeliefDetector | None]
+FinderFactory = Callable[[Seat], ClaimFinder]
 
 
 # ---------------------------------------------------------------- models

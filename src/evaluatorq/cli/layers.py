@@ -23,7 +23,7 @@ TABLE = "simulate"
 GATE_TABLE = "gate"
 PATHS = ("personas", "scenarios", "input", "report_path", "report_md", "report_html", "results")
 _CASES = ("personas", "scenarios")
-_MODELS = ("sim_model", "judge_model", "belief_model")
+_MODELS = ("sim_model", "judge_model", "belief_model", "claims_model")
 
 
 def config_of(flags: Mapping[str, object], config: str | None, defaults: Mapping[str, object]) -> SimulationConfig:

@@ -18,11 +18,13 @@ from evaluatorq.conversation.choice import ENDED_BY_CHOICE, ended_by_choice, spo
 from evaluatorq.conversation.facts import Facts, TurnEvent, begin_turn, notice
 from evaluatorq.conversation.ledger import Ledger, fold_verdicts, observe
 from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, ChangeWorld, Request, RunTools, Stop
+from evaluatorq.conversation.script import SCRIPT_OVER, fixed_line, script_is_over
 from evaluatorq.errors import ProtocolError
 from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
 from evaluatorq.model.events import (
     BELIEFS,
+    CLAIMS,
     CallFailed,
     Ended,
     Event,
@@ -109,6 +111,7 @@ class Conversation:
     chain: str = ""
     assessments: tuple[tuple[int, Assessment], ...] = ()
     beliefs: tuple[JsonValue, ...] = ()
+    claims: JsonValue = None
     ending: Stop | None = None
     ended: Ended | None = None
 
@@ -149,7 +152,7 @@ def next_request(state: Conversation) -> Request:
     """What a driver must do now. The answer goes through ``apply``."""
     match state.phase:
         case Phase.USER:
-            line, first = _fixed_line(state)
+            line, first = fixed_line(state.datapoint, state.messages, state.script_at)
             return AskUser(state.messages, line, first)
         case Phase.TARGET:
             return _outside_change(state) or AskTarget(state.messages)
@@ -182,14 +185,6 @@ def request_digest(state: Conversation, request: Request | None = None) -> str:
     if isinstance(request, AskJudge):
         parts += [*request.open_criteria, str(request.final)]
     return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=12).hexdigest()
-
-
-def _fixed_line(state: Conversation) -> tuple[str | None, bool]:
-    """The line that the case fixes for this turn, and whether it is the datapoint's first message."""
-    script = state.scenario.script or []
-    if not any(message.role == "user" for message in state.messages) and state.datapoint.first_message:
-        return state.datapoint.first_message, True
-    return (script[state.script_at] if state.script_at < len(script) else None), False
 
 
 def _open(state: Conversation) -> tuple[ToolCall, ...]:
@@ -233,7 +228,7 @@ def apply(state: Conversation, event: Event) -> Conversation:  # noqa: PLR0911  
 def _user_spoke(state: Conversation, event: UserSpoke) -> Conversation:
     if event.text.strip() == "" and not event.stop:
         raise ProtocolError("a user turn without words must say stop")
-    _, is_first_message = _fixed_line(state)
+    _, is_first_message = fixed_line(state.datapoint, state.messages, state.script_at)
     state = _paid(state, "user_simulator", event)
     if not is_first_message:
         state = replace(state, script_at=state.script_at + 1)
@@ -289,6 +284,8 @@ def _reply_in(state: Conversation) -> Conversation:
         state = replace(state, ending=Stop("judge", "repetition", reason))
     if state.ending is None and _violation(state):
         state = replace(state, ending=_violated())
+    if state.ending is None and script_is_over(state.scenario, state.script_at):
+        state = replace(state, ending=SCRIPT_OVER)
     every = state.limits.judge_every
     if state.is_last_verdict or (every and state.turn_count % every == 0):
         return replace(state, phase=Phase.JUDGE)
@@ -317,6 +314,8 @@ def _noted(state: Conversation, event: Noted | Scored) -> Conversation:
         state = _spend(state, event.what, event.usage)
     if not event.usage_known:
         state = _unread(state, f"{event.what}: the answer did not say what it cost")
+    if event.what == CLAIMS:
+        return replace(state, claims=event.data)
     return replace(state, beliefs=(*state.beliefs, event.data)) if event.what == BELIEFS else state
 
 

@@ -1,14 +1,18 @@
-"""Two scores that are read off facts: whether expectations were met, and whether what the agent said it did is true.
+"""Scores that are read off facts: whether expectations were met, and whether what the agent said it did is true.
 
-Neither exists where a scenario states nothing: no expectations are not met ones.
+None exists where nothing was stated: no expectations are not met ones.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.ports import Score
+
+CLAIMS_IN_PROSE = "claims_in_prose"
+"""The score of a run in which a model looks for claims."""
 
 
 class NothingToScore(ValueError):  # noqa: N818  a state of the case, not a mistake
@@ -35,7 +39,27 @@ def operational_claims(result: SimulationResult) -> Score:
     return Score(share, {"claims": [finding.model_dump(mode="json") for finding in result.claims]})
 
 
+def claims_in_prose(result: SimulationResult) -> Score:
+    """The share of the statements that a model found in the agent's words which its calls back.
+
+    There is no score where nobody looked, where no deed was claimed, and where all that is not backed is unknown.
+    """
+    if result.prose_claims is None:
+        raise NothingToScore(
+            "what the agent claims is not known: no claims_model was given, or its answer could not be had"
+        )
+    if not result.prose_claims:
+        raise NothingToScore("the agent claimed no deed")
+    count = Counter(claim.standing for claim in result.prose_claims)
+    if count["unknown"] and not count["unbacked"]:
+        unknown = next(claim for claim in result.prose_claims if claim.standing == "unknown")
+        raise NothingToScore(f"{count['unknown']} of {count.total()} claims could not be checked: {unknown.why}")
+    share = count["backed"] / (count["backed"] + count["unbacked"])
+    return Score(share, {"claims": [claim.model_dump(mode="json") for claim in result.prose_claims]})
+
+
 FACT_SCORES: dict[str, Callable[[SimulationResult], Score]] = {
     "expectations_met": expectations_met,
     "operational_claims": operational_claims,
+    CLAIMS_IN_PROSE: claims_in_prose,
 }

@@ -154,6 +154,8 @@ BELIEFS = "beliefs"
 """What is noted of values that somebody put forward: ``BeliefUpdate``, one or a list. They are kept in the record."""
 MODELS = "models"
 """What is noted of all models that were asked so far, once a conversation learned more of them: ``Learned``."""
+CLAIMS = "claims"
+"""What is noted of statements about deeds that a model found in the agent's words: ``FoundClaim``, a list of them."""
 REDACTED = "redacted"
 """What is noted of a conversation before the first line that is not as it happened."""
 RECORDED = "recorded"
@@ -232,3 +234,5 @@ Event = Annotated[
     Field(discriminator="kind"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+KINDS: frozenset[str] = frozenset(event.model_fields["kind"].default for event in get_args(get_args(Event)[0]))
+"""The kinds of event that this version knows."""

@@ -59,6 +59,25 @@ class ExpectationReport(Record):
     tasks: list[TaskScores] = Field(default_factory=list)
 
 
+class FoundClaim(Record):
+    """A statement of the agent about a deed, as a model found it: the words, their row in the transcript, the tool that
+    does such a thing (``None`` where none does), and the values that the words name, by argument.
+    """
+
+    quote: str
+    row: int
+    tool: str | None = None
+    arguments: dict[str, str] = Field(default_factory=dict)
+
+
+class ProseClaim(FoundClaim):
+    """Such a statement held against the calls that the agent made. ``unknown`` is what could not be compared."""
+
+    turn: int
+    standing: Literal["backed", "unbacked", "unknown"]
+    why: str
+
+
 class ClaimFinding(Record):
     """The agent said that it did something: its words, where they stand, and whether a fact backs them."""
 

@@ -11,7 +11,7 @@ from evaluatorq.errors import Component
 from evaluatorq.model.base import Published, Record
 from evaluatorq.model.cognition import CognitionRecord
 from evaluatorq.model.events import EndedBy
-from evaluatorq.model.findings import ClaimFinding, ExpectationReport
+from evaluatorq.model.findings import ClaimFinding, ExpectationReport, ProseClaim
 from evaluatorq.model.judgments import CriterionAudit
 from evaluatorq.model.messages import Message
 from evaluatorq.model.observation import Observation
@@ -73,7 +73,8 @@ class SimulationResult(Published):
     when nobody said in a number how far the goal was reached), ``judge_goal_achieved`` (the judge's opinion where code
     decided), ``fully_audited``, ``criteria_audit``, ``usage_by_role``, ``row``,
     ``attempts``, ``final_state``, ``observations`` (one for each turn of the agent), ``expectations`` (``None`` where
-    the scenario has none), ``claims`` (what the agent said that it did), ``cognition`` (what it believed and why),
+    the scenario has none), ``claims`` and ``prose_claims`` (what the agent said that it did, as the
+    case's patterns and as a model found it), ``cognition`` (what it believed and why),
     ``origin`` (what it was made from, where the conversation was not had anew).
     """
 
@@ -110,6 +111,7 @@ class SimulationResult(Published):
     observations: list[Observation] = Field(default_factory=list)
     expectations: ExpectationReport | None = None
     claims: list[ClaimFinding] | None = None
+    prose_claims: list[ProseClaim] | None = None
     cognition: CognitionRecord | None = None
     origin: Origin | None = None
 

@@ -26,6 +26,7 @@ from evaluatorq.records.claims import claims_of
 from evaluatorq.records.cognition import cognition_of
 from evaluatorq.records.expectations import check_expectations
 from evaluatorq.records.observation import observations_of
+from evaluatorq.records.prose_claims import prose_claims_of
 
 EXCHANGES_LOST = "environment", "infrastructure"
 
@@ -91,6 +92,8 @@ def result_of(
         result.expectations = check_expectations(scenario.expect, result)
     if scenario.claims is not None:
         result.claims = claims_of(scenario.claims, result)
+    if conversation.claims is not None:
+        result.prose_claims = prose_claims_of(conversation.claims, result)
     return with_scores(result, scores)
 
 

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from evaluatorq.errors import Component
 from evaluatorq.model.events import (
     BELIEFS,
+    CLAIMS,
     CallFailed,
     Ended,
     Event,
@@ -100,6 +101,8 @@ class Withholding:
             document[name] = self._unquoted(document[name], gone)
         document["messages"] = [row.model_dump(mode="json") for row in rows]
         document["evaluator_details"] = self._texts(document["evaluator_details"])
+        for claim in _objects(document["prose_claims"]) if "agent" in self._scopes else ():
+            claim["quote"] = self._texts(claim["quote"])
         for turn in _objects(document["turn_metrics"]):
             turn["judge_reason"] = self._texts(turn["judge_reason"])
         metadata = document["metadata"]
@@ -118,10 +121,10 @@ class Withholding:
 
     def _quotes(self, event: Noted) -> JsonValue:
         """What a note puts forward, without the quotes that it goes by, however short."""
-        quoted = event.what == BELIEFS and "user" in self._scopes
-        if not quoted or not isinstance(event.data, list):
+        side, name = {BELIEFS: ("user", "evidence"), CLAIMS: ("agent", "quote")}.get(event.what, ("", ""))
+        if side not in self._scopes or not isinstance(event.data, list):
             return event.data
-        return [{**one, "evidence": self._texts(one.get("evidence"))} for one in _objects(event.data)]
+        return [{**one, name: self._texts(one.get(name))} for one in _objects(event.data)]
 
     def _unquoted(self, value: JsonValue, gone: Sequence[str]) -> JsonValue:
         """A value in which no text holds one that is kept back, nor a stretch of one."""

@@ -140,6 +140,10 @@ def _fact_rows(result: SimulationResult) -> list[list[str | Text]]:
         if not claim.backed:
             said = f"turn {claim.turn}: “{one_line(claim.words, 200)}”, without {one_line(claim.requires, 200)}"
             rows.append([_state("fail", "claimed"), said])
+    for found in result.prose_claims or ():
+        if found.standing != "backed":
+            said = f"turn {found.turn}: “{one_line(found.quote, 200)}”: {one_line(found.why, 200)} (found by a model)"
+            rows.append([_state("fail" if found.standing == "unbacked" else "unknown", "claimed"), said])
     flow = flow_of(result)
     for word, turns in (
         ("dead end", flow.dead_ends),

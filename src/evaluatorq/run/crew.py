@@ -21,11 +21,13 @@ from evaluatorq.pacing.retry import RetryPolicy
 from evaluatorq.ports import (
     Analyst,
     BeliefDetector,
+    ClaimFinder,
     Closeable,
     DetectorFactory,
     Environment,
     EnvironmentFactory,
     Evaluator,
+    FinderFactory,
     Forgetful,
     Judge,
     JudgeFactory,
@@ -51,9 +53,9 @@ class Crew:
 
     ``serve`` offers a world's tools to other processes and tells the URL. ``source`` is asked after each of the agent's
     turns what it left in a store of the user's own; ``max_observed_events`` is the only bound on its events.
-    ``detector`` notes what can be known from each message of the user. ``analyst`` reads the whole run once it is
-    complete. ``learned`` tells what the models turned out to take. ``metered`` names the roles whose calls cost
-    something, so that an answer lost on its way makes the usage unknown.
+    ``detector`` notes what can be known from each message of the user, ``finder`` what the agent says that it did.
+    ``analyst`` reads the whole run once it is complete. ``learned`` tells what the models turned out to take.
+    ``metered`` names the roles whose calls cost something, so that an answer lost on its way makes the usage unknown.
     """
 
     target: TargetFactory
@@ -66,6 +68,7 @@ class Crew:
     serve: Callable[[Recorder], str] | None = None
     source: SourceFactory | None = None
     detector: DetectorFactory | None = None
+    finder: FinderFactory | None = None
     max_observed_events: int | None = None
     retry: RetryPolicy = MODEL_RETRY
     target_retry: RetryPolicy = TARGET_RETRY
@@ -87,6 +90,7 @@ class Participants:
     served: Recorder | None = None
     source: ObservationSource | None = None
     detector: BeliefDetector | None = None
+    finder: ClaimFinder | None = None
 
     def remind(self, failures: Sequence[CallFailed]) -> None:
         """Tells those who count unusable answers of the ones that an earlier process got."""
@@ -152,8 +156,9 @@ def _seated(
     judge = keep("judge", lambda: crew.judge(seat))
     source = None if crew.source is None else keep("infrastructure", partial(crew.source, seat))
     detector = None if crew.detector is None else _made("infrastructure", partial(crew.detector, blind))
+    finder = None if crew.finder is None else _made("infrastructure", partial(crew.finder, blind))
     random = Random(seed)  # noqa: S311  jitter only
-    return Participants(target, user, judge, environment, random, recorder, served, source, detector)
+    return Participants(target, user, judge, environment, random, recorder, served, source, detector, finder)
 
 
 def without_truth(datapoint: SimulationDatapoint) -> SimulationDatapoint:

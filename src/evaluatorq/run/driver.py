@@ -39,10 +39,10 @@ from evaluatorq.model.messages import Message, open_calls
 from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.ports import Attentive, JudgeReply, ObservedTurn, TargetReply, ToolsReply, UserReply
-from evaluatorq.run.beliefs import note_beliefs
 from evaluatorq.run.brake import Brake
 from evaluatorq.run.clock import Clock
 from evaluatorq.run.crew import Crew, Participants, snapshot_of
+from evaluatorq.run.notes import note_beliefs, note_claims
 from evaluatorq.run.observing import observe
 from evaluatorq.run.text import clean_messages, clean_text
 from evaluatorq.targets.replies import reply_of
@@ -106,6 +106,7 @@ class Driver:
                 await self._detect()
                 if self._attend is not None:
                     await self._attend(self.state)
+            await self._find_claims()
         if self.state.phase is Phase.OVER:
             return self.state
         request = next_request(self.state)
@@ -237,6 +238,15 @@ class Driver:
         if detector is None or sum(row.role == "user" for row in messages) == len(self.state.beliefs):
             return
         self._commit(await note_beliefs(detector, messages, self._clock))
+
+    async def _find_claims(self) -> None:
+        """What the agent says that it did is looked for once, before a conversation that broke nowhere is closed."""
+        finder, state = self._participants.finder, self.state
+        if finder is None or state.claims is not None or state.phase is Phase.OVER:
+            return
+        request = next_request(state)
+        if isinstance(request, Stop) and request.failed_component is None:
+            self._commit(await note_claims(finder, state.messages, self._clock))
 
     def _show_transcript(self) -> None:
         environment: object = self._participants.environment

@@ -14,10 +14,11 @@ import anyio
 from evaluatorq import __version__
 from evaluatorq.environments.registry import BUILT_IN, Environments
 from evaluatorq.errors import ConfigError
+from evaluatorq.evaluators.evidence import CLAIMS_IN_PROSE
 from evaluatorq.evaluators.registry import resolve_evaluators
 from evaluatorq.llm.endpoint import Sampling
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
-from evaluatorq.model.events import BELIEFS
+from evaluatorq.model.events import BELIEFS, CLAIMS
 from evaluatorq.model.runs import (
     DEFAULT_EVALUATOR_NAMES,
     DEFAULT_MAX_TURNS,
@@ -35,6 +36,7 @@ from evaluatorq.ports import (
     Closeable,
     DetectorFactory,
     EnvironmentFactory,
+    FinderFactory,
     JudgeFactory,
     TargetFactory,
     UserFactory,
@@ -147,6 +149,7 @@ class _Roles:
     judge: JudgeFactory
     models: dict[str, str]
     detector: DetectorFactory | None = None
+    finder: FinderFactory | None = None
 
 
 @asynccontextmanager
@@ -176,7 +179,8 @@ def _at_once(config: SimulationConfig) -> int:
 
 def _asks_models(config: SimulationConfig) -> bool:
     roles_ask = not config.offline and (config.user_simulator is None or config.judge is None)
-    return config.openai_model is not None or config.belief_model is not None or roles_ask or config.analysed
+    noting = config.belief_model is not None or config.claims_model is not None
+    return config.openai_model is not None or noting or roles_ask or config.analysed
 
 
 @asynccontextmanager
@@ -206,6 +210,7 @@ def _assembly(config: SimulationConfig, models: Models) -> Assembly:
         environment=environment_factory(config.environment),
         source=source_of(config.observation_source),
         detector=roles.detector,
+        finder=roles.finder,
         max_observed_events=config.max_observed_events,
         evaluators=evaluators,
         analyst=_analyst(config, models) if config.analysed else None,
@@ -268,12 +273,18 @@ def _roles(config: SimulationConfig, models: Models) -> _Roles:
     if judge is None:
         smart = smart_model(config)
         names["judge"], judge = smart, model_judge(models.ours(smart, smart_place(config)))
-    if config.belief_model is None:
-        return _Roles(user, judge, names)
-    from evaluatorq.roles.detector import model_detector  # noqa: PLC0415  only where beliefs are asked for
+    roles = _Roles(user, judge, names)
+    if config.belief_model is not None:
+        from evaluatorq.roles.detector import model_detector  # noqa: PLC0415  only where beliefs are asked for
 
-    names[BELIEFS] = config.belief_model
-    return _Roles(user, judge, names, model_detector(models.ours(config.belief_model, fast_place(config))))
+        names[BELIEFS] = config.belief_model
+        roles = replace(roles, detector=model_detector(models.ours(config.belief_model, fast_place(config))))
+    if config.claims_model is not None:
+        from evaluatorq.roles.claims import model_claim_finder  # noqa: PLC0415  only where claims are looked for
+
+        names[CLAIMS] = config.claims_model
+        roles = replace(roles, finder=model_claim_finder(models.ours(config.claims_model, smart_place(config))))
+    return roles
 
 
 def _own_user(config: SimulationConfig) -> UserFactory | None:
@@ -304,7 +315,9 @@ def _own_judge(config: SimulationConfig) -> JudgeFactory | None:
 
 def _evaluator_names(config: SimulationConfig) -> tuple[str, ...]:
     own = () if config.pack is None else find_pack(config.pack).pack.evaluators
-    return config.evaluator_names or own or DEFAULT_EVALUATORS
+    names = config.evaluator_names or own or DEFAULT_EVALUATORS
+    looked = config.claims_model is not None and CLAIMS_IN_PROSE not in names
+    return (*names, CLAIMS_IN_PROSE) if looked else names
 
 
 def redaction_rules(config: SimulationConfig) -> tuple[str, ...]:

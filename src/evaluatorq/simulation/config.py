@@ -41,6 +41,7 @@ ALIASES = {
 
 INPUTS = ("input", "datapoints", "personas", "scenarios", "previous_run")
 TARGETS = ("target", "openai_model", "vercel_url")
+_OWN_MODELS = ("sim_model", "judge_model", "belief_model", "claims_model")
 ANALYSES = ("executive_summary", "recommendations")
 Section = Literal["Cases", "Target", "Models", "Conversation", "Limits", "Output"]
 
@@ -145,8 +146,11 @@ class SimulationConfig(Strict):
     belief_model: Annotated[Text | None, Flag("Models", metavar="MODEL")] = Field(
         None, description="A model that notes, for the slots a case names, what each message of the user tells."
     )
+    claims_model: Annotated[Text | None, Flag("Models", metavar="MODEL")] = Field(
+        None, description="A model that finds what the agent says it did, to be compared with its calls."
+    )
     llm_config: Annotated[LLMCallConfig | None, Flag("Models", metavar="JSON")] = Field(
-        None, description="How both are called: model, base_url, temperature, max_tokens, timeout_ms, retry_count."
+        None, description="How both are called: model, base_url, temperature, max_tokens, timeout_ms, retry_count, stream."
     )
     generation_client: object = Field(None, description="An OpenAI client whose endpoint and key both use.")
     user_simulator: object = Field(None, description="A simulated user instead of the built-in one.")
@@ -307,7 +311,7 @@ class SimulationConfig(Strict):
     def _consistent(self) -> Self:
         self._one_input()
         self._one_target()
-        rivals = [name for name in ("sim_model", "judge_model", "belief_model") if getattr(self, name) is not None]
+        rivals = [name for name in _OWN_MODELS if getattr(self, name) is not None]
         rivals += ["llm_config.model"] if self.llm_config is not None and self.llm_config.model else []
         rivals += [name for name in ANALYSES if getattr(self, name)]
         if self.offline and rivals:
@@ -384,6 +388,7 @@ class SimulationOptions(TypedDict, total=False):
     sim_model: str | None
     judge_model: str | None
     belief_model: str | None
+    claims_model: str | None
     sim_base_url: str | None
     judge_base_url: str | None
     llm_config: LLMCallConfig | Mapping[str, JsonValue] | None
