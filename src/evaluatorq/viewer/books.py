@@ -65,7 +65,7 @@ class Book(Protocol):
         """One conversation; ``RunNotFound`` where there is none of that number."""
         ...
 
-    def read(self, entry: Entry, needle: bytes | None, /) -> SimulationResult | None:
+    def read(self, entry: Entry, needle: str | None, /) -> SimulationResult | None:
         """The conversation of an entry, ``None`` where its record does not hold ``needle``."""
         ...
 
@@ -99,9 +99,10 @@ class SavedBook:
             raise _no_conversation(number)
         return self._at(self.entries[number].place)
 
-    def read(self, entry: Entry, needle: bytes | None) -> SimulationResult | None:
+    def read(self, entry: Entry, needle: str | None) -> SimulationResult | None:
         """The conversation of an entry, by a look at its text first."""
-        if needle is not None and needle not in self.index.text(entry.place).lower():
+        text = self.index.text(entry.place) if needle is not None else b""
+        if needle is not None and b"\\u" not in text and needle not in text.decode("utf-8", "replace").lower():
             return None
         return self._at(entry.place)
 
@@ -147,7 +148,7 @@ class OngoingBook:
             raise _no_conversation(number)
         return self.run.result(number)
 
-    def read(self, entry: Entry, _needle: bytes | None) -> SimulationResult | None:
+    def read(self, entry: Entry, _needle: str | None) -> SimulationResult | None:
         """The conversation of an entry."""
         return self.run.result(entry.place)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -156,12 +157,12 @@ class Hits:
 
 
 def search(
-    entries: Sequence[Entry], words: str, start: int, read: Callable[[Entry, bytes | None], SimulationResult | None]
+    entries: Sequence[Entry], words: str, start: int, read: Callable[[Entry, str | None], SimulationResult | None]
 ) -> Hits:
     """Reads conversations from position ``start`` on until a page is full, one at a time.
 
-    ``read`` gets the longest of the words in lower case as a quick test, and returns ``None`` for a conversation
-    whose record holds it nowhere; ``None`` for the test means that it must not be made.
+    ``read`` gets the longest of the words in lower case as a quick test, and may return ``None`` for a conversation
+    whose record holds it nowhere; ``None`` for the test means that there is none.
     """
     hits, sought = Hits(), words.lower()
     for position in range(start, len(entries)):
@@ -175,10 +176,10 @@ def search(
     return hits
 
 
-def _needle(words: str) -> bytes | None:
-    """A word that stands in JSON as it is; others may be escaped there."""
-    plain = [word for word in words.split() if word.isascii() and word.isalnum()]
-    return max(plain, key=len).lower().encode() if plain else None
+def _needle(words: str) -> str | None:
+    """A word that stands in JSON as it is; others are escaped there."""
+    plain = [word for word in words.split() if json.dumps(word, ensure_ascii=False) == f'"{word}"']
+    return max(plain, key=len).lower() if plain else None
 
 
 def _said(entry: Entry, result: SimulationResult, sought: str) -> Hit | None:

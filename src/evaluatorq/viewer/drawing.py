@@ -20,6 +20,7 @@ from evaluatorq.viewer.choice import SORTS, STATES
 STATIC = {
     "report.css": ("evaluatorq.reports", "templates/report.css", "text/css; charset=utf-8"),
     "viewer.css": ("evaluatorq.viewer", "static/viewer.css", "text/css; charset=utf-8"),
+    "icon.svg": ("evaluatorq.viewer", "static/icon.svg", "image/svg+xml"),
     "live.js": ("evaluatorq.viewer", "static/live.js", "text/javascript; charset=utf-8"),
 }
 """The files that pages load: where each of them is, and its type."""

@@ -110,13 +110,18 @@ class Shelf:
             return Found(key, file, self._journal_of(file))
         for manifest in read_manifests(self.folder):
             if manifest.run_id == key and manifest.report_path:
-                saved = self.folder / Path(manifest.report_path).name
-                if saved.is_file():
-                    return Found(saved.stem, saved, self._journal_of(saved))
+                named = Path(manifest.report_path)
+                saved = next((path for path in (self.folder / named.name, named) if path.is_file()), None)
+                if saved is not None:
+                    return Found(self._key(saved, key), saved, self._journal_of(saved))
         journal = journals_dir(self.folder) / key
         if journal.is_dir():
             return Found(key, None, journal)
         raise RunNotFound(f"there is no run {key} in {self.folder}")
+
+    def _key(self, file: Path | None, otherwise: str) -> str:
+        """The name of a run in addresses: that of its file, where that is in the folder."""
+        return otherwise if file is None or file.parent.resolve() != self.folder.resolve() else file.stem
 
     def _journal_of(self, file: Path) -> Path | None:
         try:
@@ -138,7 +143,7 @@ class Shelf:
             status, error = UNREADABLE, str(unreadable)
         done = row.total_results if row.total_results is not None else row.completed
         return Shelved(
-            key=file.stem if file else row.run_id or row.report_id, name=row.run_name, status=status,
+            key=self._key(file, row.run_id or row.report_id), name=row.run_name, status=status,
             created_at=row.created_at or "", target=target, run_id=row.run_id, done=done, planned=row.total,
             scores=row.scorer_averages or {}, error=error,
         )  # fmt: skip

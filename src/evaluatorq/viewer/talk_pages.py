@@ -14,7 +14,7 @@ from evaluatorq.reports.agreement import Agreement
 from evaluatorq.reports.transcript import conversation_view
 from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.store.labels import labels_path, read_labels, remove_label, write_label
-from evaluatorq.viewer.books import Book
+from evaluatorq.viewer.books import Book, OngoingBook
 from evaluatorq.viewer.choice import Choice
 from evaluatorq.viewer.site import Site
 from evaluatorq.viewer.talk import label_of, subjects_of, turn_facts
@@ -34,7 +34,7 @@ def conversation(site: Site, request: Request) -> Response:
     return site.pages.page(
         "conversation_page.html.j2", request, view=view, line=view.line, result=view.result, facts=turn_facts(view),
         subjects=subjects_of(view, labels), choice=choice, before=before, after=after,
-        can_label=found.file is not None, journal=found.journal, **values,
+        unfinished=isinstance(book, OngoingBook) and number not in book.entries, can_label=found.file is not None, **values,
     )  # fmt: skip
 
 
