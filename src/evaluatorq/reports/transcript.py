@@ -11,6 +11,7 @@ from evaluatorq.model.results import SimulationResult, TurnMetrics
 from evaluatorq.records.behaviour import flow_of
 from evaluatorq.records.expectations import expectation_failures
 from evaluatorq.records.verdicts import CriterionView, State, criteria_of, goal_of, turn_of
+from evaluatorq.reports.held import Line, lines_beside, path_of
 from evaluatorq.reports.progress import MARKS
 from evaluatorq.reports.terminal import STATE_MARKS, STYLES, Page, columns, party, percent, styled
 from evaluatorq.reports.text import one_line, plural, printable
@@ -26,11 +27,14 @@ _SPEAKERS: dict[str, Speaker] = {"user": "user", "assistant": "agent", "tool": "
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Something said or called. ``marks`` are criteria whose evidence stands in it."""
+    """Something said or called. ``marks`` are criteria whose evidence stands in it, ``beside`` what was held and learnt
+    there.
+    """
 
     speaker: Speaker
     text: str
     marks: tuple[CriterionView, ...] = ()
+    beside: tuple[Line, ...] = ()
 
 
 @dataclass(slots=True)
@@ -76,25 +80,27 @@ def conversation_view(result: SimulationResult, index: int) -> ConversationView:
 def _turns(result: SimulationResult, criteria: Sequence[CriterionView]) -> Iterable[TurnView]:
     metrics = {turn.turn_number: turn for turn in result.turn_metrics}
     turns: dict[int, TurnView] = {}
+    beside = lines_beside(result.cognition)
     for index, message in enumerate(result.messages):
         number = turn_of(result.messages, index)
         turn = turns.setdefault(number, TurnView(number))
         marks = tuple(criterion for criterion in criteria if criterion.message_index == index)
-        turn.rows += _rows(message, marks)
+        turn.rows += _rows(message, marks, beside.get(index, ()))
     for number, measured in metrics.items():
         turns.setdefault(number, TurnView(number)).metrics = measured
     return (turns[number] for number in sorted(turns))
 
 
-def _rows(message: Message, marks: tuple[CriterionView, ...]) -> list[Row]:
-    """The rows of a message: its words, then its calls; the marks stand under the last of them."""
+def _rows(message: Message, marks: tuple[CriterionView, ...], beside: tuple[Line, ...]) -> list[Row]:
+    """The rows of a message: its words, then its calls; what goes with it stands under the last of them."""
     speaker = _SPEAKERS.get(message.role, "system")
     rows = []
     if message.text.strip() or not message.tool_calls:
         prefix = "→ " if speaker == "tool" else ""
         rows.append((speaker, prefix + message.text))
     rows += [("tool", call_text(call)) for call in message.tool_calls or ()]
-    return [Row(who, text, marks if i == len(rows) - 1 else ()) for i, (who, text) in enumerate(rows)]
+    *first, (who, text) = rows
+    return [*(Row(*one) for one in first), Row(who, text, marks, beside)]
 
 
 def call_text(call: ToolCall) -> str:
@@ -144,6 +150,9 @@ def _fact_rows(result: SimulationResult) -> list[list[str | Text]]:
         if found.standing != "backed":
             said = f"turn {found.turn}: “{one_line(found.quote, 200)}”: {one_line(found.why, 200)} (found by a model)"
             rows.append([_state("fail" if found.standing == "unbacked" else "unknown", "claimed"), said])
+    path = path_of(result.cognition)
+    if path is not None:
+        rows.append([styled("· held", "dim"), path])
     flow = flow_of(result)
     for word, turns in (
         ("dead end", flow.dead_ends),
@@ -188,7 +197,8 @@ def _said(row: Row, *, full: bool) -> list[list[str | Text]]:
     said: list[list[str | Text]] = [
         [styled(row.speaker, styles.get(row.speaker, "dim")), styled(text or "(nothing)", dim)]
     ]
-    return said + [["", _mark(criterion, row)] for criterion in row.marks]
+    held: list[list[str | Text]] = [[styled(kind, "dim"), styled(told, "dim")] for kind, told in row.beside]
+    return said + held + [["", _mark(criterion, row)] for criterion in row.marks]
 
 
 def _mark(criterion: CriterionView, row: Row) -> Text:
