@@ -45,6 +45,18 @@ def test_runs_are_listed_with_the_agent_that_they_were_had_with(inside, cli):
     assert " agents:polite " in inside("sim", "runs").out
 
 
+def test_a_mean_over_goals_that_nobody_could_decide_is_unknown_in_the_list(inside, cli):
+    (cli.folder / "s.yaml").write_text("name: S\ngoal: be greeted\n")
+    personas = str(Path(__file__).parents[2] / "personas")
+    inside("sim", "simulate", "--offline", "-q", "--target", "agents:polite", "--personas", personas, "--scenarios",
+           "s.yaml", "--max-turns", "1", "-n", "open")  # fmt: skip
+    assert "goal_achieved unknown," in " ".join(inside("sim", "runs").out.split())
+    run = read_run(cli.runs()[0])
+    assert run.scorer_averages["goal_achieved"] == 0.0
+    assert run.score_counts["goal_achieved"].undecided == 6
+    assert run.score_counts["criteria_met"].undecided == 0
+
+
 def test_the_journal_says_how_far_a_killed_run_came(cli):
     command = cli.command(*OFFLINE, "--target", "agents:slow", "--max-turns", "2", "--parallelism", "2", "-n", "killed")
     with subprocess.Popen(

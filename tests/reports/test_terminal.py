@@ -12,12 +12,14 @@ from sample_results import HELD, MISSED, OPEN, SEEN, TALK, dead, result
 
 from evaluatorq.model.judgments import CriterionAudit
 from evaluatorq.model.messages import assistant, user
+from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.usage import Usage
 from evaluatorq.reports.listing import ListedRun, render_listing
 from evaluatorq.reports.terminal import About, render_conversations, render_summary
 from evaluatorq.reports.text import one_line, printable
 from evaluatorq.reports.transcript import conversation_view, render_conversation
 from evaluatorq.reports.view import Summary
+from evaluatorq.testing import a_datapoint, a_plan
 
 ABOUT = About("nightly", run_id="0123456789abcdef", target="mine:agent")
 MIXED = [result(HELD), result(SEEN), result(HELD, OPEN), dead("target"), dead("judge")]
@@ -75,7 +77,48 @@ def test_tokens_are_told_by_role_and_unknown_ones_are_called_so():
     spent = result(token_usage=Usage(total_tokens=1030), usage_by_role={"target": Usage(total_tokens=1030)})
     text = flat(summary_of(spent, result(token_usage_known=False)))
     assert "1,060 (the agent 1,030); 1 conversation did not tell all" in text
-    assert "no model was asked" in summary_of(result(token_usage=Usage()))
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"offline": True}, "none: no model was asked"),
+        ({"models": {"judge": "m"}}, "none: no model gave an answer"),
+        ({"offline": True, "target_kind": "openai_model"}, "none: no model gave an answer"),
+        ({}, "none reported"),
+    ],
+)
+def test_no_tokens_are_not_no_questions(asked: dict[str, object], words: str):
+    about = About.plan(a_plan(a_datapoint(), **asked))
+    assert f"Tokens  {words}\n" in render_summary(Summary.of([result(token_usage=Usage())]), about)
+
+
+def undecided(**scores: float) -> SimulationResult:
+    one = result(goal=False, goal_known=False)
+    one.metadata["evaluator_scores"] = scores
+    return one
+
+
+def test_a_goal_that_nobody_could_decide_is_no_zero_in_any_rate_or_mean():
+    both = {"goal_achieved": 0.0, "conversation_quality": 0.3, "criteria_met": 1.0}
+    text = summary_of(undecided(**both), undecided(**both))
+    assert "Goals                 none of 2 decided" in text
+    assert "goal_achieved         unknown, goal undecided in 2\n" in text
+    assert "conversation_quality  unknown, goal undecided in 2\n" in text
+    assert "criteria_met          1.00 mean of 2\n" in text
+    known = result()
+    known.metadata["evaluator_scores"] = {"goal_achieved": 1.0}
+    assert "1.00 mean of 1, goal undecided in 1, 1 left out" in flat(
+        summary_of(known, undecided(goal_achieved=0.0), dead("judge"))
+    )
+
+
+def test_what_is_not_shown_first_is_counted():
+    trouble = [result(SEEN, scenario=f"scenario {number // 2}") for number in range(14)]
+    text = summary_of(*trouble)
+    assert text.count("the same in 1 more") == 5
+    assert "  and 2 more kinds of trouble, in 4 conversations\n" in text
+    assert "more kind" not in summary_of(*trouble[:10])
 
 
 def test_scores_say_what_was_left_out():

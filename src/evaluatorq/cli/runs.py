@@ -66,6 +66,7 @@ def _listed(row: RunListing) -> ListedRun:
         total=row.total,
         scores=row.scorer_averages or {},
         file=row.file,
+        undecided=row.undecided,
     )
 
 

@@ -132,10 +132,15 @@ NO_ANALYSIS = Analysis()
 
 
 class ScoreCount(Record):
-    """Beside an average: how many conversations it is the mean of, and how many were left out."""
+    """Beside an average: how many conversations it is the mean of, and how many were left out.
+
+    ``undecided`` of those that it is of rest on a goal that nobody could decide, which the published formulas count as
+    not achieved.
+    """
 
     scored: int
     left_out: int
+    undecided: int = 0
 
 
 class SimulationRun(Published):
@@ -216,7 +221,9 @@ class StageRecord(Record):
 
 
 class RunManifest(Record):
-    """The status of a run, readable while it runs. Ours: ``target``, ``pid``, ``host`` and ``heartbeat_at``."""
+    """The status of a run, readable while it runs. Ours: ``target``, ``undecided`` (see ``ScoreCount``), ``pid``,
+    ``host`` and ``heartbeat_at``.
+    """
 
     run_id: str
     surface: Literal["sim", "redteam", "insights"] = "sim"
@@ -235,6 +242,7 @@ class RunManifest(Record):
     summary: dict[str, JsonValue] | None = None
     summary_version: int | None = None
     target: str | None = None
+    undecided: dict[str, int] = Field(default_factory=dict)
     pid: int | None = None
     host: str | None = None
     heartbeat_at: AwareDatetime | None = None
@@ -246,7 +254,7 @@ class RunManifest(Record):
 
 
 __all__ = [
-    "DEFAULT_EVALUATOR_NAMES", "DEFAULT_MAX_TURNS", "DEFAULT_RUN_NAME",
-    "JOURNAL_VERSION", "NOTHING_LEARNED", "NO_ANALYSIS", "REPLAY_VERSION", "Analysis", "Learned", "Limits",
-    "RunManifest", "RunMode", "RunPlan", "ScoreCount", "SimulationRecommendation", "SimulationRun", "StageRecord", "TargetKind",
+    "DEFAULT_EVALUATOR_NAMES", "DEFAULT_MAX_TURNS", "DEFAULT_RUN_NAME", "JOURNAL_VERSION", "NOTHING_LEARNED",
+    "NO_ANALYSIS", "REPLAY_VERSION", "Analysis", "Learned", "Limits", "RunManifest", "RunMode", "RunPlan", "ScoreCount",
+    "SimulationRecommendation", "SimulationRun", "StageRecord", "TargetKind",
 ]  # fmt: skip

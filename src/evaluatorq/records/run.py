@@ -23,6 +23,7 @@ from evaluatorq.model.runs import (
 from evaluatorq.model.spending import CONVERSATIONS, Spending
 from evaluatorq.model.usage import NO_USAGE, Usage
 from evaluatorq.records.result import with_scores
+from evaluatorq.records.verdicts import RESTS_ON_GOAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class RowSummary:
     usage: Usage
     usage_by_role: Mapping[str, Usage]
     attempts: int = 1
+    goal_known: bool = True
 
 
 class _Document(BaseModel):
@@ -43,13 +45,21 @@ class _Document(BaseModel):
     attempts: int = 1
     token_usage: Usage
     usage_by_role: dict[str, Usage]
+    goal_known: bool | None = None
     metadata: dict[str, JsonValue]
 
 
 def summary_of(document: bytes) -> RowSummary:
     """What the header needs of one result, given as JSON."""
     found = _Document.model_validate_json(document)
-    return RowSummary(found.row or 0, scores_in(found.metadata), found.token_usage, found.usage_by_role, found.attempts)
+    return RowSummary(
+        found.row or 0,
+        scores_in(found.metadata),
+        found.token_usage,
+        found.usage_by_role,
+        found.attempts,
+        found.goal_known is not False,
+    )
 
 
 def scores_of(result: SimulationResult) -> dict[str, float]:
@@ -89,6 +99,7 @@ class _Sums:
     by_role: dict[str, Usage] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     scored: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    undecided: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def add(self, row: RowSummary) -> None:
         self.total += 1
@@ -99,6 +110,7 @@ class _Sums:
         for name, score in row.scores.items():
             self.scores[name] += score
             self.scored[name] += 1
+            self.undecided[name] += not row.goal_known and name in RESTS_ON_GOAL
 
 
 def run_header(
@@ -115,7 +127,9 @@ def run_header(
         sums.add(row)
     averages = {name: sums.scores[name] / sums.scored[name] for name in plan.evaluator_names if sums.scored[name]}
     counts = {
-        name: ScoreCount(scored=sums.scored[name], left_out=sums.total - sums.scored[name])
+        name: ScoreCount(
+            scored=sums.scored[name], left_out=sums.total - sums.scored[name], undecided=sums.undecided[name]
+        )
         for name in plan.evaluator_names
     }
     spent = Spending(usage={CONVERSATIONS: sums.usage}) + plan.spent + analysis.spent

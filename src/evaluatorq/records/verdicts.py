@@ -138,6 +138,10 @@ def _legacy_criteria(result: SimulationResult) -> list[CriterionView]:
     ]
 
 
+RESTS_ON_GOAL = frozenset({"goal_achieved", "turn_efficiency", "conversation_quality"})
+"""Scores that the published formulas make 0, or less, where the goal was not achieved: also where nobody could tell."""
+
+
 def goal_of(result: SimulationResult) -> bool | None:
     """Whether the goal was achieved, ``None`` when nobody could decide it or an error of unknown origin hid it."""
     if result.goal_known is None and result.errored:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ class ListedRun:
     total: int | None
     scores: Mapping[str, float]
     file: str | None
+    undecided: Mapping[str, int] = field(default_factory=dict)
 
 
 def render_listing(runs: Sequence[ListedRun], *, width: int = 80, color: bool = False, full: bool = False) -> str:
@@ -53,8 +54,16 @@ def _row(run: ListedRun, *, full: bool) -> list[Text]:
         styled(run.mode or ""),
         styled(one_line(run.target or "", None if full else 24)),
         styled(_count(run)),
-        styled(", ".join(f"{one_line(name)} {value:.2f}" for name, value in run.scores.items())),
+        styled(", ".join(f"{one_line(name)} {_mean(run, name)}" for name in run.scores)),
     ]
+
+
+def _mean(run: ListedRun, name: str) -> str:
+    """The mean, unless it is of nothing but goals that nobody could decide."""
+    undecided = run.undecided.get(name, 0)
+    if undecided and undecided >= (run.count or 0):
+        return "unknown"
+    return f"{run.scores[name]:.2f}" + (f" with {undecided} unknown" if undecided else "")
 
 
 def _count(run: ListedRun) -> str:

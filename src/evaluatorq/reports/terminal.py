@@ -36,13 +36,14 @@ STYLES = {
 }  # fmt: skip
 STATE_MARKS: dict[State, str] = {"pass": "✓", "fail": "✗", "unknown": "?"}
 _BAR = 24
-_MOST_BROKEN, _MOST_UNKNOWN = 20, 8
+_MOST_FINDINGS, _MOST_BROKEN, _MOST_UNKNOWN = 5, 20, 8
 
 
 @dataclass(frozen=True, slots=True)
 class About:
     """What a summary says of the run itself. ``next_steps`` are commands and what they do.
 
+    ``asked`` says whether the run asks models at all, ``None`` where nobody knows.
     ``spent`` is what was paid for beside the conversations, by category; ``words`` the executive summary.
     """
 
@@ -54,6 +55,7 @@ class About:
     duration_s: float | None = None
     planned: int | None = None
     saved: str | None = None
+    asked: bool | None = None
     spent: Mapping[str, Usage] = field(default_factory=dict)
     words: str | None = None
     suggestions: int = 0
@@ -63,7 +65,8 @@ class About:
     @classmethod
     def plan(cls, plan: RunPlan) -> Self:
         """What is known before and while a run goes on."""
-        return cls(plan.run_name, plan.run_id, plan.target, plan.offline, plan.seed, planned=len(plan.datapoints))
+        about = cls(plan.run_name, plan.run_id, plan.target, plan.offline, plan.seed, planned=len(plan.datapoints))
+        return replace(about, asked=_asks_models(plan))
 
     @classmethod
     def run(cls, run: SimulationRun) -> Self:
@@ -72,7 +75,7 @@ class About:
             run.run_name, run.run_id, run.target, bool(run.offline), run.seed, run.duration_s, run.total_results
         )
         notes = (_made_from(run.origin),) if run.origin else ()
-        return replace(about, notes=notes).analysed(run)
+        return replace(about, notes=notes, asked=_asks_models(run)).analysed(run)
 
     def analysed(self, run: SimulationRun) -> Self:
         """The same with what was made of the run as a whole, and what that and making its cases cost."""
@@ -80,6 +83,12 @@ class About:
         suggestions = sum(len(item.suggestions) for item in run.recommendations or ())
         notes = (*self.notes, *refusals(run))
         return replace(self, spent=spent, words=run.executive_summary, suggestions=suggestions, notes=notes)
+
+
+def _asks_models(run: RunPlan | SimulationRun) -> bool | None:
+    if run.models or run.target_kind == "openai_model":
+        return True
+    return False if run.offline else None
 
 
 def refusals(run: SimulationRun) -> Iterator[str]:
@@ -157,11 +166,12 @@ def render_summary(summary: Summary, about: About, *, width: int = 80, color: bo
     page = Page(width, color)
     page.add(_title(about), *(styled(one_line(note), "yellow") for note in about.notes), "")
     page.add(columns(_verdict_rows(summary)), "", columns(_rate_rows(summary)))
-    findings = summary.findings()
+    findings = summary.findings(len(summary.lines))
     if findings:
         page.add("", styled("Look at first", "bold"))
-        for finding in findings:
+        for finding in findings[:_MOST_FINDINGS]:
             page.add(*_finding(finding, width))
+        page.add(*_further(findings[_MOST_FINDINGS:]))
     if about.words:
         page.add("", styled("In words", "bold"), columns([[printable(about.words)]]))
     page.add(*_criteria(list(summary.criteria.values())), "")
@@ -205,10 +215,16 @@ def _rate_rows(summary: Summary) -> list[list[str | Text]]:
         rows.append(["Criteria", _rate(summary.audits, "held")])
     if summary.expectations.total:
         rows.append(["Expectations", _rate(summary.expectations, "met")])
-    for name, mean in summary.scores.items():
-        left_out = summary.total - mean.count
-        rows.append([one_line(name, 24), f"{mean.value:.2f} mean of {mean.count}" + _left_out(left_out)])
+    names = dict.fromkeys((*summary.scores, *summary.undecided))
+    rows += [[one_line(name, 24), _mean(summary, name)] for name in names]
     return rows
+
+
+def _mean(summary: Summary, name: str) -> str:
+    mean, undecided = summary.scores.get(name), summary.undecided[name]
+    unknown = f", goal undecided in {undecided}" if undecided else ""
+    left_out = _left_out(summary.total - undecided - (mean.count if mean else 0))
+    return (f"{mean.value:.2f} mean of {mean.count}" if mean else "unknown") + unknown + left_out
 
 
 def _left_out(count: int) -> str:
@@ -245,6 +261,15 @@ def _finding(finding: Finding, width: int) -> list[RenderableType]:
         others = " ".join(f"[{index}]" for index in finding.like[:12]) + (" …" if len(finding.like) > 12 else "")
         parts.append(columns([[styled(f"the same in {len(finding.like)} more: {others}", "dim")]], indent=6))
     return parts
+
+
+def _further(findings: Sequence[Finding]) -> list[RenderableType]:
+    """How much more there is to look at."""
+    if not findings:
+        return []
+    count = sum(1 + len(finding.like) for finding in findings)
+    kinds = plural(len(findings), "more kind") + " of trouble"
+    return [styled(f"  and {kinds}, in {plural(count, 'conversation')}", "dim")]
 
 
 def _criteria(tallies: Sequence[CriterionTally]) -> list[RenderableType]:
@@ -306,11 +331,16 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest} s"
 
 
+_NO_TOKENS: dict[bool | None, str] = {
+    True: "none: no model gave an answer", False: "none: no model was asked", None: "none reported"
+}  # fmt: skip
+
+
 def _tokens(summary: Summary, about: About) -> str:
     usage = sum(about.spent.values(), summary.usage)
     unknown = f"; {plural(summary.usage_unknown, 'conversation')} did not tell all" if summary.usage_unknown else ""
     if not usage.total_tokens:
-        return ("none reported" if unknown else "none: no model was asked") + unknown
+        return _NO_TOKENS[about.asked if not unknown else None] + unknown
     parts = {party(role): spent for role, spent in summary.usage_by_role.items()}
     parts |= {category.replace("_", " "): spent for category, spent in about.spent.items()}
     roles = ", ".join(f"{name} {spent.total_tokens:,}" for name, spent in parts.items() if spent.total_tokens)

@@ -17,6 +17,7 @@ from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.usage import NO_USAGE, Usage
 from evaluatorq.records.expectations import IRREVERSIBLE, expectation_failures
 from evaluatorq.records.verdicts import (
+    RESTS_ON_GOAL,
     UNCOUNTED,
     CriterionView,
     Rate,
@@ -184,7 +185,10 @@ def _missed(result: SimulationResult) -> str:
 
 @dataclass(slots=True)
 class Summary:
-    """A run so far. ``lines`` are in the order of ``add``, which need not be that of the datapoints."""
+    """A run so far. ``lines`` are in the order of ``add``, which need not be that of the datapoints.
+
+    ``scores`` are means over what is known; ``undecided`` counts the scores that rest on a goal nobody could decide.
+    """
 
     lines: list[ConversationLine] = field(default_factory=list)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
@@ -198,6 +202,7 @@ class Summary:
     usage_unknown: int = 0
     turns: int = 0
     scores: dict[str, Mean] = field(default_factory=dict)
+    undecided: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, results: Iterable[SimulationResult]) -> Summary:
@@ -237,7 +242,9 @@ class Summary:
             self.usage_by_role[role] = self.usage_by_role.get(role, NO_USAGE) + usage
         scores = result.metadata.get("evaluator_scores")
         for name, value in scores.items() if isinstance(scores, dict) else ():
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            if name in RESTS_ON_GOAL and goal_of(result) is None:
+                self.undecided[name] += 1
+            elif isinstance(value, int | float) and not isinstance(value, bool):
                 self.scores[name] = self.scores.get(name, Mean()).plus(value)
 
     @property

@@ -11,6 +11,7 @@ from evaluatorq.model.results import Origin, SimulationResult
 from evaluatorq.model.runs import ScoreCount, SimulationRun
 from evaluatorq.ports import Evaluator
 from evaluatorq.records.result import with_scores
+from evaluatorq.records.verdicts import RESTS_ON_GOAL
 from evaluatorq.run.clock import Clock
 from evaluatorq.run.score import score
 from evaluatorq.run.spool import Spool
@@ -68,7 +69,11 @@ def _header(header: SimulationRun, source: Path, spool: Spool, evaluators: Seque
             "evaluator_names": list(values),
             "scorer_averages": {name: sum(given) / len(given) for name, given in values.items() if given},
             "score_counts": {
-                name: ScoreCount(scored=len(given), left_out=len(summaries) - len(given))
+                name: ScoreCount(
+                    scored=len(given),
+                    left_out=len(summaries) - len(given),
+                    undecided=sum(name in RESTS_ON_GOAL and not s.goal_known for s in summaries if name in s.scores),
+                )
                 for name, given in values.items()
             },
             "total_results": len(summaries),

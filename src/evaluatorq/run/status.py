@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from evaluatorq.errors import StoreError
-from evaluatorq.model.runs import RunManifest, RunPlan, StageRecord
+from evaluatorq.model.runs import RunManifest, RunPlan, SimulationRun, StageRecord
 from evaluatorq.run.clock import Clock
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.store.manifests import HEARTBEAT_S, read_manifest, write_manifest
@@ -78,6 +78,7 @@ class RunStatus:
             report_path=str(outcome.path) if outcome.path else None,
             summary=header.manifest_summary() if header else None,
             summary_version=1,
+            undecided={} if header is None else _undecided(header),
         )
 
     def failed(self, error: BaseException) -> None:
@@ -108,3 +109,8 @@ class RunStatus:
         stages = [*before, stage.model_copy(update=of_stage)]
         self._manifest = self._manifest.model_copy(update={"status": status, "stages": stages, **times, **more})
         write_manifest(self._manifest, self._runs_dir)
+
+
+def _undecided(run: SimulationRun) -> dict[str, int]:
+    """The averages that rest on goals which nobody could decide, and in how many conversations."""
+    return {name: count.undecided for name, count in run.score_counts.items() if count.undecided}

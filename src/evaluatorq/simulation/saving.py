@@ -13,6 +13,7 @@ from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import REPLAY_VERSION, RunMode, ScoreCount, SimulationRun, TargetKind
 from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.records.run import scores_of
+from evaluatorq.records.verdicts import RESTS_ON_GOAL, goal_of
 from evaluatorq.run.clock import SystemClock
 from evaluatorq.store.atomic import create_file, replace_file
 from evaluatorq.store.paths import get_sim_runs_dir, sanitise_run_name
@@ -36,6 +37,7 @@ def build_simulation_run(  # noqa: PLR0913  the fields of a run, keyword-only, a
 ) -> SimulationRun:
     """The run of these results, created now. Averages are over the results that have a score."""
     scores = [scores_of(result) for result in results]
+    undecided = [row for row, result in zip(scores, results, strict=True) if goal_of(result) is None]
     names = dict.fromkeys([*evaluator_names, *(name for row in scores for name in row)])
     values = {name: [row[name] for row in scores if name in row] for name in names}
     return SimulationRun(
@@ -57,7 +59,12 @@ def build_simulation_run(  # noqa: PLR0913  the fields of a run, keyword-only, a
         run_id=run_id,
         experiment_url=experiment_url,
         score_counts={
-            name: ScoreCount(scored=len(found), left_out=len(results) - len(found)) for name, found in values.items()
+            name: ScoreCount(
+                scored=len(found),
+                left_out=len(results) - len(found),
+                undecided=sum(name in row for row in undecided) if name in RESTS_ON_GOAL else 0,
+            )
+            for name, found in values.items()
         },
     )
 

@@ -172,6 +172,7 @@ class RunListing(BaseModel):
     alive: bool = False
     target: str | None = None
     stage: str | None = None
+    undecided: dict[str, int] = {}
 
 
 def list_runs(runs_dir: Path | None = None) -> list[RunListing]:
@@ -236,6 +237,7 @@ def _manifest_row(manifest: RunManifest, report: Path | None, folder: Path) -> R
         alive=alive,
         target=manifest.target,
         stage=manifest.stage,
+        undecided=manifest.undecided,
     )
 
 
