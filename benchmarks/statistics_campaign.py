@@ -46,7 +46,7 @@ class World:
     def run(self, chances: Sequence[Sequence[float]], rng: random.Random) -> RunFacts:
         talks = []
         for i, of_datapoint in enumerate(chances):
-            case = Case(f"dp_{i}", f"P{i}", f"S{i % self.scenarios}", {"persona": str(i)})
+            case = Case(f"dp_{i}", f"P{i}", f"S{i % self.scenarios}", (str(i),))
             for sample in range(self.samples):
                 mood = rng.random() < 0.15  # what goes wrong in a conversation goes wrong together
                 held = [rng.random() < (chance * 0.6 if mood else chance) for chance in of_datapoint]

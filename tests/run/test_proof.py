@@ -152,6 +152,31 @@ async def test_a_run_file_that_says_otherwise_than_its_recording_is_named() -> N
     assert (None, "result_drift", "/scorer_averages/criteria_met") in found_in(plan)
 
 
+async def test_what_a_file_of_an_older_version_does_not_have_is_no_difference_and_what_it_has_is_held_to() -> None:
+    plan = await ran()
+    path = find_run(plan.run_id)
+    run = json.loads(path.read_text())
+    for result in run["results"]:
+        del result["fully_audited"]
+        del result["criteria_audit"][0]["message_index"]
+    path.write_text(json.dumps(run, indent=2))
+    assert found_in(plan) == []
+    audit = run["results"][1]["criteria_audit"][0]
+    audit["occurred"] = not audit["occurred"]
+    path.write_text(json.dumps(run, indent=2))
+    assert found_in(plan) == [(1, "result_drift", "/criteria_audit/0/occurred")]
+
+
+async def test_a_saved_result_that_is_none_is_named_by_file_and_number() -> None:
+    plan = await ran()
+    path = find_run(plan.run_id)
+    run = json.loads(path.read_text())
+    run["results"][1]["turn_count"] = "many"
+    path.write_text(json.dumps(run, indent=2))
+    with pytest.raises(ReplayError, match=r"test_\S+: results\[1\] cannot be read: turn_count: "):
+        verify_run(plan.run_id)
+
+
 async def test_a_saved_result_without_a_recording_and_a_recording_without_a_result_are_named() -> None:
     plan = await ran()
     rewritten(plan, lambda lines: [lines.remove(line) for line in list(lines) if line.get("row") == 1])

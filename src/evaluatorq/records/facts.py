@@ -35,17 +35,17 @@ def behaviour(result: SimulationResult) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A datapoint by what identifies it. ``parts`` are digests of what it consists of, empty where nobody kept it."""
+    """A datapoint by what identifies it. ``parts`` are its ``case_parts``, empty where nobody kept the case."""
 
     id: str
     persona: str
     scenario: str
-    parts: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, ...]:
         """The same for the same case in any run; by id and names where the case itself was not kept."""
-        return tuple(self.parts.values()) or (self.id, self.persona, self.scenario)
+        return self.parts or (self.id, self.persona, self.scenario)
 
     @property
     def name(self) -> str:
@@ -191,7 +191,9 @@ class _Reader:
     def expect(self, datapoint: SimulationDatapoint) -> None:
         """Makes place for the result of the next row."""
         self._by_id.setdefault(datapoint.id, []).append(len(self._slots))
-        self._slots.append(self._slot(case_of(datapoint), datapoint.sample))
+        case = case_of(datapoint)
+        kept = Case(case.id, self._kept(case.persona), self._kept(case.scenario), tuple(map(self._kept, case.parts)))
+        self._slots.append(self._slot(kept, datapoint.sample))
 
     def unread(self) -> list[Case]:
         """The cases that have no result."""
@@ -208,7 +210,7 @@ class _Reader:
             case=slot.case,
             sample=slot.sample,
             verdict=verdict_from(result, views),
-            reason=result.reason[:LONGEST_QUOTE],
+            reason=self._kept(result.reason[:LONGEST_QUOTE]),
             goal=goal_of(result),
             criteria=(*map(self._quoted, views), *_expected(result)),
             scores={self._kept(name): score for name, score in scores_by_name(result, self._evaluators).items()},
@@ -217,7 +219,7 @@ class _Reader:
             cost=_cost(result),
             transcript=transcript_digest(result.messages),
             component=result.failed_component,
-            objections=tuple(objections(result)),
+            objections=tuple(map(self._kept, objections(result))),
             signature=None if result.errored else self._signed(result),
             thread_id=result.thread_id,
             latency_s=self._latency_s.get(row),

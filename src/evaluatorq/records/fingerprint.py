@@ -13,6 +13,8 @@ from pydantic import JsonValue
 from evaluatorq.model.cases import SimulationDatapoint
 
 _CASE = {"persona", "scenario", "first_message"}
+PARTS = ("persona", "criteria", "script", "scenario", "first message")
+"""What ``case_parts`` tells apart, in its order."""
 
 
 def fingerprint(datapoint: SimulationDatapoint) -> str:
@@ -21,18 +23,13 @@ def fingerprint(datapoint: SimulationDatapoint) -> str:
     return hashlib.sha256(_canonical(case)).hexdigest()
 
 
-def case_parts(datapoint: SimulationDatapoint) -> dict[str, str]:
-    """Short digests of what a case consists of; equal in all parts exactly where the fingerprints are."""
+def case_parts(datapoint: SimulationDatapoint) -> tuple[str, ...]:
+    """A short digest of each of ``PARTS``; equal in all of them exactly where the fingerprints are."""
     case = datapoint.model_dump(mode="json", include=_CASE, exclude_defaults=True, warnings=False)
     scenario = case["scenario"]
-    parts = {
-        "persona": case["persona"],
-        "criteria": scenario.pop("criteria", None),
-        "script": scenario.pop("script", None),
-        "scenario": scenario,
-        "first message": case.get("first_message"),
-    }
-    return {name: hashlib.blake2b(_canonical(part), digest_size=8).hexdigest() for name, part in parts.items()}
+    criteria, script = scenario.pop("criteria", None), scenario.pop("script", None)
+    parts = (case["persona"], criteria, script, scenario, case.get("first_message"))
+    return tuple(hashlib.blake2b(_canonical(part), digest_size=8).hexdigest() for part in parts)
 
 
 def case_id(datapoint: SimulationDatapoint) -> str:

@@ -6,8 +6,10 @@ A datapoint's samples are averaged first; tests, intervals and smallest differen
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import truediv
 from statistics import stdev
 from typing import Literal
 
@@ -68,21 +70,17 @@ class Measure(Record):
 
 
 @dataclass(slots=True)
-class _Sums:
-    a: float = 0.0
-    b: float = 0.0
-    n: int = 0
-
-
-@dataclass(slots=True)
 class Column:
-    """The values of one measure, summed for each datapoint as pairs come in."""
+    """The values of one measure, summed for each datapoint as pairs come in, those of a datapoint one after another."""
 
     kind: Kind
     name: str
     scenario: str | None = None
     left_out: int = 0
-    _cases: dict[CaseKey, _Sums] = field(default_factory=dict)
+    _cases: list[CaseKey] = field(default_factory=list)
+    _a: array[float] = field(default_factory=lambda: array("d"))
+    _b: array[float] = field(default_factory=lambda: array("d"))
+    _samples: array[int] = field(default_factory=lambda: array("I"))
     _binary: bool = True
 
     def add(self, case: CaseKey, a: float | bool | None, b: float | bool | None) -> None:
@@ -90,18 +88,24 @@ class Column:
         if a is None or b is None:
             self.left_out += 1
             return
-        sums = self._cases.setdefault(case, _Sums())
+        if not self._cases or self._cases[-1] != case:
+            self._cases.append(case)
+            self._a.append(0.0)
+            self._b.append(0.0)
+            self._samples.append(0)
         self._binary = self._binary and a in (0, 1) and b in (0, 1)
-        sums.a, sums.b, sums.n = sums.a + a, sums.b + b, sums.n + 1
+        self._a[-1] += a
+        self._b[-1] += b
+        self._samples[-1] += 1
 
     @property
     def differences(self) -> list[float]:
         """B minus A, a mean for each datapoint."""
-        return [(sums.b - sums.a) / sums.n for sums in self._cases.values()]
+        return [(b - a) / n for a, b, n in zip(self._a, self._b, self._samples, strict=True)]
 
     def changes(self) -> dict[CaseKey, float]:
         """The datapoints whose mean differs, and by how much."""
-        return {case: (sums.b - sums.a) / sums.n for case, sums in self._cases.items() if sums.a != sums.b}
+        return {case: change for case, change in zip(self._cases, self.differences, strict=True) if change}
 
     def measure(self, control: Column | None, seed: int) -> Measure:
         """The measure without its word, which takes all measures together."""
@@ -114,8 +118,8 @@ class Column:
         p_value = paired_test(differences, seed)
         return base.model_copy(
             update={
-                "a": math.fsum(sums.a / sums.n for sums in self._cases.values()) / n,
-                "b": math.fsum(sums.b / sums.n for sums in self._cases.values()) / n,
+                "a": math.fsum(map(truediv, self._a, self._samples)) / n,
+                "b": math.fsum(map(truediv, self._b, self._samples)) / n,
                 "difference": math.fsum(differences) / n,
                 "low": interval.low if interval else None,
                 "high": interval.high if interval else None,
@@ -145,7 +149,7 @@ class Column:
 
     def _noise(self, differences: Sequence[float], again: Sequence[float], p_value: float) -> Noise:
         """What differs for no reason: what the control run shows, else all that is not shown to have a reason."""
-        samples = max(sums.n for sums in self._cases.values())
+        samples = max(self._samples)
         if not again and p_value <= ALPHA:
             rarer = min(([d for d in differences if d > 0], [d for d in differences if d < 0]), key=len)
             differences = [*rarer, *rarer, *[0.0] * (len(differences) - 2 * len(rarer))]

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from evaluatorq.records.facts import Case, ConversationFacts, RunFacts
+from evaluatorq.records.fingerprint import PARTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,9 @@ class Changed:
 
 @dataclass(slots=True)
 class Pairing:
-    """Two runs side by side. ``unpaired`` counts samples without a partner, ``missing`` those that have no result."""
+    """Two runs side by side, the pairs of a case one after another. ``unpaired`` counts samples without a partner,
+    ``missing`` those that have no result.
+    """
 
     pairs: list[Pair] = field(default_factory=list)
     changed: list[Changed] = field(default_factory=list)
@@ -54,12 +57,12 @@ def paired(a: RunFacts, b: RunFacts) -> Pairing:
         a, b = _by_names(a), _by_names(b)
     left, right = _by_case(a.conversations), _by_case(b.conversations)
     found = Pairing()
-    for key, talks in left.items():
-        others = right.get(key, {})
-        found.pairs += [Pair(talk, others[sample]) for sample, talk in talks.items() if sample in others]
-        if others:
+    for key in left:
+        if key in right:
+            talks, others = _by_sample(left[key]), _by_sample(right[key])
+            found.pairs += [Pair(talk, others[sample]) for sample, talk in talks.items() if sample in others]
             found.unpaired += len(talks.keys() ^ others.keys())
-            found.unverified += not next(iter(talks.values())).case.parts
+            found.unverified += not left[key][0].case.parts
     cases_a, cases_b = _cases(a), _cases(b)
     found.missing = sum(case.key in cases_b for case in a.missing) + sum(case.key in cases_a for case in b.missing)
     _sort_unmatched(
@@ -70,11 +73,19 @@ def paired(a: RunFacts, b: RunFacts) -> Pairing:
     return found
 
 
-def _by_case(talks: Iterable[ConversationFacts]) -> dict[tuple[str, ...], dict[int, ConversationFacts]]:
-    cases: dict[tuple[str, ...], dict[int, ConversationFacts]] = defaultdict(dict)
+def _by_case(talks: Iterable[ConversationFacts]) -> dict[tuple[str, ...], list[ConversationFacts]]:
+    cases: dict[tuple[str, ...], list[ConversationFacts]] = {}
     for talk in talks:
-        cases[talk.case.key].setdefault(talk.sample, talk)
+        cases.setdefault(talk.case.key, []).append(talk)
     return cases
+
+
+def _by_sample(talks: Iterable[ConversationFacts]) -> dict[int, ConversationFacts]:
+    """The first conversation of each sample."""
+    samples: dict[int, ConversationFacts] = {}
+    for talk in talks:
+        samples.setdefault(talk.sample, talk)
+    return samples
 
 
 def _cases(facts: RunFacts) -> dict[tuple[str, ...], Case]:
@@ -84,8 +95,8 @@ def _cases(facts: RunFacts) -> dict[tuple[str, ...], Case]:
 
 def _by_names(facts: RunFacts) -> RunFacts:
     """The run with cases known by id and names alone, as where one of two files does not keep its cases."""
-    plain = [replace(talk, case=replace(talk.case, parts={})) for talk in facts.conversations]
-    return RunFacts(facts.header, plain, [replace(case, parts={}) for case in facts.missing], facts.source)
+    plain = [replace(talk, case=replace(talk.case, parts=())) for talk in facts.conversations]
+    return RunFacts(facts.header, plain, [replace(case, parts=()) for case in facts.missing], facts.source)
 
 
 def _sort_unmatched(found: Pairing, left: list[Case], right: list[Case]) -> None:
@@ -103,6 +114,7 @@ def _sort_unmatched(found: Pairing, left: list[Case], right: list[Case]) -> None
             found.only_a.append(case)
             continue
         partner = free.pop(taken)
-        parts = tuple(name for name in case.parts if case.parts[name] != partner.parts.get(name))
+        both = zip(PARTS, case.parts, partner.parts, strict=False)  # of no length where a file keeps no cases
+        parts = tuple(name for name, one, other in both if one != other)
         found.changed.append(Changed(case, partner, parts))
     found.only_b = list(free.values())

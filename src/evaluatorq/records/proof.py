@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from evaluatorq.conversation.machine import Conversation, Phase, apply, begin, next_request, request_digest
 from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, ChangeWorld, Request, RunTools, Stop
@@ -34,7 +34,6 @@ from evaluatorq.model.events import (
     UserSpoke,
     WorldChanged,
 )
-from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import Limits
 from evaluatorq.records.drift import Drift, DriftKind, differences
 
@@ -155,24 +154,31 @@ def _ends(proof: Proof, number: int, event: Ended, request: Request) -> bool:
     return True
 
 
-def result_drifts(recorded: SimulationResult, replayed: SimulationResult) -> Iterator[Drift]:
-    """Every place where a saved result is not what its events come to today; fields that a file of an older version
-    does not have are not compared.
+def record_drifts(recorded: BaseModel, replayed: BaseModel, *, without: Iterable[str] = ()) -> Iterator[Drift]:
+    """Every place where a saved result or run is not what its events come to today, but for the fields ``without``.
+    What a file of an older version does not have, at any depth, is not compared.
     """
-    kept = recorded.model_fields_set
-    documents = (one.model_dump(mode="json", include=kept, warnings=False) for one in (recorded, replayed))
-    return _document_drifts(*documents)
+    whole, now = (one.model_dump(mode="json", exclude=set(without), warnings=False) for one in (recorded, replayed))
+    told = recorded.model_dump(mode="json", exclude=set(without), exclude_unset=True, warnings=False)
+    for path, old, new in differences(told, _as_told(now, whole, told)):
+        kind: DriftKind = "terminal_drift" if path in ("/terminated_by", "/ended_by") else "result_drift"
+        yield Drift(kind, None, path, old, new)
+
+
+def _as_told(now: JsonValue, whole: JsonValue, told: JsonValue) -> JsonValue:
+    """``now`` without the fields that the recorded document has by default only."""
+    match now, whole, told:
+        case dict(), dict(), dict():
+            names = [name for name in now if name in told or name not in whole]
+            return {name: _as_told(now[name], whole.get(name), told.get(name)) for name in names}
+        case list(), list(), list() if len(now) == len(whole) == len(told):
+            return [_as_told(*items) for items in zip(now, whole, told, strict=True)]
+    return now
 
 
 def value_drifts(path: str, recorded: JsonValue, replayed: JsonValue) -> Iterator[Drift]:
     """The differences of two values that stand at ``path``."""
     return (Drift("result_drift", None, path + place, old, new) for place, old, new in differences(recorded, replayed))
-
-
-def _document_drifts(recorded: JsonValue, replayed: JsonValue) -> Iterator[Drift]:
-    for path, old, new in differences(recorded, replayed):
-        kind: DriftKind = "terminal_drift" if path in ("/terminated_by", "/ended_by") else "result_drift"
-        yield Drift(kind, None, path, old, new)
 
 
 def missing_conversation(path: str, recorded: Iterable[int]) -> Iterator[Drift]:

@@ -16,9 +16,9 @@ from evaluatorq.errors import ConfigError, ReplayDrift, RunNotFound
 from evaluatorq.evaluators.builtin import SIMULATION_EVALUATORS, evaluator_details, get_evaluator
 from evaluatorq.evaluators.scoring import SimulationScoringConfig, scoring_of
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.runs import RunPlan, SimulationRun
+from evaluatorq.model.runs import RunPlan
 from evaluatorq.records.drift import Drift
-from evaluatorq.records.proof import Proof, missing_conversation, prove, result_drifts, value_drifts
+from evaluatorq.records.proof import Proof, missing_conversation, prove, record_drifts, value_drifts
 from evaluatorq.records.result import result_of
 from evaluatorq.records.run import RowSummary, as_saved, run_header
 from evaluatorq.run.spool import Spool
@@ -128,11 +128,16 @@ def _scores(plan: RunPlan, proof: Proof, result: SimulationResult) -> Iterator[D
     scoring = _scoring(plan)
     for name, scored in proof.scores.items():
         if name in SIMULATION_EVALUATORS and scoring is not None and scored.score is not None:
-            now = float(get_evaluator(name, scoring)(result.model_copy(deep=True)))
+            now = float(get_evaluator(name, scoring)(_to_score(result)))
             yield from value_drifts(f"/metadata/evaluator_scores/{name}", scored.score, now)
             if name == "criteria_met":
-                details: JsonValue = evaluator_details(name, result.model_copy(deep=True))
+                details: JsonValue = evaluator_details(name, _to_score(result))
                 yield from value_drifts(f"/evaluator_details/{name}", scored.details, details)
+
+
+def _to_score(result: SimulationResult) -> SimulationResult:
+    """The result with metadata of its own, which scoring may write to."""
+    return result.model_copy(update={"metadata": {**result.metadata}})
 
 
 def _scoring(plan: RunPlan) -> SimulationScoringConfig | None:
@@ -153,7 +158,7 @@ def _compare(verification: Verification, plan: RunPlan, saved: Path, spool: Spoo
             unrecorded.append(row)
             continue
         again = SimulationResult.model_validate_json(spool.read(row).model_dump_json())
-        verification.found += [Found(row, plan.thread_id(row), drift) for drift in result_drifts(result, again)]
+        verification.found += [Found(row, plan.thread_id(row), drift) for drift in record_drifts(result, again)]
     drifted = {found.row for found in verification.found}
     verification.found += [
         Found(drift_row, plan.thread_id(drift_row), drift)
@@ -172,11 +177,7 @@ def _compare(verification: Verification, plan: RunPlan, saved: Path, spool: Spoo
 
 def _run_drifts(plan: RunPlan, saved: Path, summaries: Iterable[RowSummary]) -> Iterator[Drift]:
     recorded, again = read_header(saved), run_header(plan, summaries, duration_s=None)
-    yield from value_drifts("", _derived(recorded), _derived(again))
+    yield from record_drifts(recorded, again, without=NOT_DERIVED)
     for row, datapoint in enumerate(iter_datapoints(saved)):
         now = plan.datapoints[row].model_dump(mode="json") if row < len(plan.datapoints) else None
         yield from value_drifts(f"/datapoints/{row}", datapoint.model_dump(mode="json"), now)
-
-
-def _derived(run: SimulationRun) -> JsonValue:
-    return run.model_dump(mode="json", exclude=NOT_DERIVED)

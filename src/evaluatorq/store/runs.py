@@ -7,12 +7,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from difflib import get_close_matches
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from evaluatorq.errors import ReplayError, RunNotFound, SchemaError
@@ -26,7 +26,10 @@ from evaluatorq.store.paths import get_sim_runs_dir, journals_dir, sanitise_run_
 
 _RESULTS = '\n  "results": []'
 _DATAPOINTS = '\n  "datapoints": []'
-_LISTS = re.compile(rb'^  "(?:results|datapoints)": \[(?=\r?\n)', re.MULTILINE)
+_LISTS = re.compile(rb'\n  "(?:results|datapoints)": \[(?=\r?\n)')
+_LIST_ENDS = re.compile(rb"\n  (?=\])")
+_CHUNK, _OVERLAP = 1 << 20, 32
+"""How much is read at once, and how much of it may be the beginning of a list's first or last line."""
 _LEAST_PREFIX = 8
 _STAMP = re.compile(r"_\d{8}-\d{6}(_\d{3})?$")
 
@@ -111,9 +114,11 @@ def read_header(path: Path) -> SimulationRun:
 def iter_results(path: Path) -> Iterator[SimulationResult]:
     """The results of a saved run one at a time; memory holds one of them when the file is written by us."""
     yielded = False
-    for text in texts_of(path, "results"):
+    for number, text in enumerate(texts_of(path, "results")):
         yielded = True
-        yield SimulationResult.model_validate_json(text)
+        with _named(path, f"results[{number}]"):
+            result = SimulationResult.model_validate_json(text)
+        yield result
     if not yielded:
         yield from read_run(path).results
 
@@ -121,11 +126,24 @@ def iter_results(path: Path) -> Iterator[SimulationResult]:
 def iter_datapoints(path: Path) -> Iterator[SimulationDatapoint]:
     """The cases of a saved run one at a time, nothing where the file does not hold them."""
     yielded = False
-    for text in texts_of(path, "datapoints"):
+    for number, text in enumerate(texts_of(path, "datapoints")):
         yielded = True
-        yield SimulationDatapoint.model_validate_json(text)
+        with _named(path, f"datapoints[{number}]"):
+            datapoint = SimulationDatapoint.model_validate_json(text)
+        yield datapoint
     if not yielded:
         yield from read_run(path).datapoints or ()
+
+
+@contextmanager
+def _named(path: Path, item: str) -> Iterator[None]:
+    """What is wrong with an item of a list, as ``ReplayError`` that says where."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ReplayError(f"{path}: {item} cannot be read: {place}: {first['msg']}") from error
 
 
 def texts_of(path: Path, key: str) -> Iterator[str]:
@@ -205,11 +223,11 @@ def _is_same_run(unfinished: RunListing, saved: RunListing) -> bool:
 
 
 def _report_of(manifest: RunManifest, folder: Path) -> Path | None:
-    """The run file that a manifest names; a store that was moved keeps its file beside the manifests."""
+    """The run file that a manifest names; a store that was moved or copied has its own file beside the manifests."""
     if not manifest.report_path:
         return None
     named = Path(manifest.report_path)
-    return next((path for path in (named, folder / named.name) if path.is_file()), None)
+    return next((path for path in (folder / named.name, named) if path.is_file()), None)
 
 
 def _manifest_row(manifest: RunManifest, report: Path | None, folder: Path) -> RunListing:
@@ -286,16 +304,21 @@ def head_of(path: Path) -> JsonValue:
 
     ``ValueError`` for what is no JSON.
     """
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as text:
-        kept: list[bytes] = []
-        at = 0
-        while (begun := _LISTS.search(text, at)) is not None:
-            kept.append(text[at : begun.end()])
-            ended = text.find(b"\n  ]", begun.end())
-            if ended < 0:
-                raise ValueError("a list that does not end")
-            at = ended + 3
-        value: JsonValue = from_json(b"".join([*kept, text[at:]]))
+    kept: list[bytes] = []
+    inside, text = False, b""
+    with path.open("rb") as file:
+        while more := file.read(_CHUNK):
+            text += more
+            while (found := (_LIST_ENDS if inside else _LISTS).search(text)) is not None:
+                if not inside:
+                    kept.append(text[: found.end()])
+                text, inside = text[found.end() :], not inside
+            if not inside:
+                kept.append(text[:-_OVERLAP])
+            text = text[-_OVERLAP:]
+    if inside:
+        raise ValueError("a list that does not end")
+    value: JsonValue = from_json(b"".join([*kept, text]))
     return value
 
 
