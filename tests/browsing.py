@@ -41,12 +41,13 @@ def shown_as(browser: Chrome, width: int, height: int = 900, *, dark: bool = Fal
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
 
-def axe_violations(browser: Chrome) -> list[str]:
-    """What axe-core objects to on the page that is open: rule, what it asks for, and the elements."""
+def axe_violations(browser: Chrome, *rules: str) -> list[str]:
+    """What axe-core objects to on the page that is open, by ``rules`` or by all: rule, what it asks for, elements."""
     found = find_spec("axe_core_python")
     if found is None or found.origin is None:
         pytest.skip("axe-core is not installed (pip install axe-core-python)")
     script = Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8")
     browser.execute_cdp_cmd("Runtime.evaluate", {"expression": script})
-    violations = browser.execute_async_script("axe.run().then(found => arguments[0](found.violations))")
+    ask = "const [rules, told] = arguments; axe.run(rules.length ? {runOnly: rules} : {}).then(x => told(x.violations))"
+    violations = browser.execute_async_script(ask, rules)
     return [f"{v['id']}: {v['help']}: {[node['target'] for node in v['nodes'][:3]]}" for v in violations]
