@@ -7,9 +7,12 @@ What it answers depends on the request alone. The model's name says which role a
 ``CASE-0000`` in its texts. ``GET /stats`` tells what was asked, answered and charged; ``POST /knobs`` changes a knob.
 
 A fault is ``{"role": …, "kind": …}`` with one of ``first`` (so many first attempts of each question), ``rate`` (drawn
-from question and attempt) or nothing (always), and for 429 and 503 ``retry_after``: seconds, or ``"date"``. Kinds: a
-status, ``quota``, ``hang``, ``drop``, ``slow``, ``cut``, ``malformed``, ``empty``. Answers that were spoiled on their
-way are charged all the same, as a provider would. Fields named in ``refused`` are refused wherever they are sent.
+from question and attempt), ``in_all`` (so many requests) or nothing (always), and for 429 and 503 ``retry_after``:
+seconds, or ``"date"``. Kinds: a status, ``quota``, ``hang``, ``drop``, ``slow``, ``cut``, ``malformed``, ``empty``.
+Answers that were spoiled on their way are charged all the same, as a provider would. What is named in ``refused`` (a
+field, ``json_schema``, or ``role:NAME``) is refused wherever it is sent, with the parameter's name; what is named in
+``breaks``, with nothing but status 500. ``streams`` sends events also when nobody asked for them; ``watched`` are texts
+to count requests with.
 """
 
 from __future__ import annotations
@@ -57,6 +60,9 @@ class Mock:
             "hang_s": 3600.0,
             "echo_header": "",
             "refused": [],
+            "breaks": [],
+            "streams": False,
+            "watched": [],
         }
         self.set(knobs)
         self.reset()
@@ -75,6 +81,8 @@ class Mock:
         self.bodies = set()
         self.repeats = Counter()
         self.verdicts = defaultdict(dict)
+        self.watched = defaultdict(Counter)
+        self.streamed = 0
         self.in_flight = self.peak = 0
 
     def stats(self):
@@ -84,6 +92,8 @@ class Mock:
             "faults": self.faults,
             "repeats": self.repeats,
             "verdicts": self.verdicts,
+            "watched": self.watched,
+            "streamed": self.streamed,
             "requests": sum(role["requests"] for role in self.roles.values()),
             "peak": self.peak,
         }
@@ -96,14 +106,21 @@ class Mock:
         doc = json.loads(text)
         role = "target" if path == "/agent" else next(r for r in ("user", "judge", "target") if r in doc["model"])
         case = (CASE.findall(text) or ["CASE-0000"])[0]
-        refused = next((field for field in self.knobs["refused"] if field in doc), None)
-        if refused is not None:
-            return 400, {}, error("unsupported_parameter", "Not here.", refused), "whole", lambda: None
+        for word in self.knobs["watched"]:
+            self.watched[word][role] += word in text
+        for part in self.knobs["breaks"]:
+            if place_of(part, doc) is not None:
+                return 500, {}, error("server_error", "list index out of range"), "whole", lambda: None
+        for part in self.knobs["refused"]:
+            place = place_of(part, doc)
+            if place is not None:
+                return 400, {}, error("unsupported_parameter", "Not here.", place), "whole", lambda: None
         digest = zlib.crc32(body)
         self.repeats[case] += digest in self.bodies
         self.bodies.add(digest)
         rows = doc["messages"] if role == "target" else doc["messages"][:-1]  # the last says what was wrong before
-        question = zlib.crc32(json.dumps([role, rows]).encode())
+        said = [row["content"] for row in (rows if role == "target" else rows[1:])]  # the first says how to answer
+        question = zlib.crc32(json.dumps([role, case, said]).encode())
         attempt = self.attempts[question]
         self.attempts[question] += 1
         fault = self.fault(role, question, attempt)
@@ -123,7 +140,10 @@ class Mock:
         completion = max(1, len(out) // 4)
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         payload = {"reply": said, "usage": usage} if path == "/agent" else completed(doc, said, out, usage, digest)
-        data = json.dumps(payload).encode()
+        streams = path != "/agent" and (self.knobs["streams"] or doc.get("stream", False))
+        self.streamed += streams
+        more = {"content-type": "text/event-stream"} if streams else {}
+        data = events(payload) if streams else json.dumps(payload).encode()
         if kind == "malformed":
             data = data[: len(data) // 2]
 
@@ -137,13 +157,15 @@ class Mock:
             for counter in (self.roles[role], self.cases[case][role]):
                 counter.subtract(spoiled=usage["total_tokens"], spoiled_answers=1)
 
-        return 200, {}, data, how, read
+        return 200, more, data, how, read
 
     def fault(self, role, question, attempt):
         for fault in self.knobs["faults"]:
             if fault.get("role", role) != role:
                 continue
             if "first" in fault and attempt >= fault["first"]:
+                continue
+            if "in_all" in fault and self.faults.total() >= fault["in_all"]:
                 continue
             if "rate" in fault and zlib.crc32(b"%d/%d" % (question, attempt)) / 2**32 >= fault["rate"]:
                 continue
@@ -195,6 +217,37 @@ class Mock:
             "goal_completion_score": 1.0 if finished else 0.25,
             "should_terminate": finished,
         }
+
+
+def place_of(part, doc):
+    """Where a request holds it, ``None`` where it does not."""
+    if part.startswith("role:"):
+        rows = enumerate(doc.get("messages", ()))
+        return next((f"messages[{i}].role" for i, row in rows if row["role"] == part.removeprefix("role:")), None)
+    if part == "json_schema":
+        return "response_format" if doc.get("response_format", {}).get("type") == part else None
+    return part if part in doc else None
+
+
+def events(payload):
+    """A completion as server-sent events: its words and its calls in pieces, usage last."""
+    (choice,) = payload["choices"]
+    message = choice["message"]
+    deltas = [{"role": "assistant"}]
+    deltas += [{"content": message["content"][at : at + 7]} for at in range(0, len(message["content"] or ""), 7)]
+    for call in message.get("tool_calls") or ():
+        said = call["function"]["arguments"]
+        named = {"index": 0, "id": call["id"], "type": "function", "function": {"name": call["function"]["name"]}}
+        deltas.append({"tool_calls": [named]})
+        deltas += [
+            {"tool_calls": [{"index": 0, "function": {"arguments": said[at : at + 7]}}]}
+            for at in range(0, len(said), 7)
+        ]
+    head = {"id": payload["id"], "model": payload["model"]}
+    chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
+    chunks.append({**head, "choices": [], "usage": payload["usage"]})
+    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
 
 
 def verdict(key, kind, text):

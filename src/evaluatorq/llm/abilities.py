@@ -60,6 +60,7 @@ class Abilities:
         self.form = AnswerForm.TOOL
         self.form_works = False
         self.refused_in_every_form = False
+        self.roles: dict[str, str] = {}
         self._doubts = Doubts()
         self._broke: list[str] = []
         self._refused_roles: set[str] = set()
@@ -76,22 +77,16 @@ class Abilities:
         """What was refused, with what is sent instead where there is something."""
         fields = [name if new is None else f"{name} (sent as {new})" for name, new in self._fields.items()]
         broke = [f"{name} (failed with status 500, worked without)" for name in self._broke]
-        return fields + broke + [f"role {old} (sent as {new})" for old, new in self._roles_without().items()]
+        return fields + broke + [f"role {old} (sent as {new})" for old, new in self.roles.items()]
 
-    @property
-    def trial(self) -> Trial:
-        """What the next request leaves out to see whether it works without."""
-        return self._doubts.trial
+    def trial(self, asker: object) -> Trial:
+        """How the present question of ``asker`` goes out."""
+        return self._doubts.trial(asker)
 
-    @property
-    def roles(self) -> dict[str, str]:
-        """Roles that are sent under another name."""
-        left_out = self.trial.left_out & _LINE_OF.keys()
-        return dict.fromkeys(left_out | self._refused_roles, "user") if left_out else self._roles_without()
-
-    def _roles_without(self) -> dict[str, str]:
-        instead = next(role for role in _ROLES if role not in self._refused_roles)
-        return {own: instead for own in _ROLES if own in self._refused_roles}
+    def roles_in(self, trial: Trial) -> dict[str, str]:
+        """Roles that are sent under another name; one that is left out to see whether that helps, as the user's."""
+        left_out = trial.left_out & _LINE_OF.keys() if trial.left_out else None
+        return {**self.roles, **dict.fromkeys(left_out | self._refused_roles, "user")} if left_out else self.roles
 
     def sent_as(self, field: str) -> str | None:
         """The name under which ``field`` is accepted, ``None`` when under none."""
@@ -124,25 +119,23 @@ class Abilities:
             return False
         if refused not in self._refused_roles:
             self._refused_roles.add(refused)
+            instead = next(role for role in _ROLES if role not in self._refused_roles)
+            self.roles.update({own: instead for own in _ROLES if self.roles.get(own, own) in self._refused_roles})
             self.version += 1
         return True
 
-    def answered_whole(self, trial: Trial, form: AnswerForm | None, body: bytes) -> None:
+    def got_through(self, asker: object, trial: Trial, form: AnswerForm | None, body: bytes) -> None:
         """Books a request that was answered, whatever the answer holds."""
-        for part in self._doubts.answered(trial, _parts(form, body)):
+        for part in self._doubts.answered(asker, trial, _parts(form, body)):
             if part == FORM:
                 self._broke.append(_FORM_NAMES[self.form])
                 self.take_form(self.form.below)
             else:
                 self.learn_role(part)
-        if self._doubts.trial is not trial:
-            self.version += 1
 
-    def broke_down(self, trial: Trial, form: AnswerForm | None, body: bytes) -> None:
+    def broke_down(self, asker: object, trial: Trial, form: AnswerForm | None, body: bytes) -> None:
         """Books a request that failed with status 500, which may be the doing of one of its optional parts."""
-        self._doubts.failed(trial, _parts(form, body))
-        if self._doubts.trial is not trial:
-            self.version += 1
+        self._doubts.failed(asker, trial, _parts(form, body))
 
     def take_form(self, form: AnswerForm) -> None:
         """From now on structured answers are asked for in this form."""

@@ -6,6 +6,7 @@ before it and provider caches hit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -34,9 +35,14 @@ class Head:
 
 
 def make_head(
-    model: str, prefix: ChatPrefix, sampling: Sampling, abilities: Abilities, form: AnswerForm | None
+    model: str,
+    prefix: ChatPrefix,
+    sampling: Sampling,
+    abilities: Abilities,
+    form: AnswerForm | None,
+    roles: Mapping[str, str],
 ) -> Head:
-    """Encodes the head of all requests of ``prefix``, without what the endpoint refused."""
+    """Encodes the head of all requests of ``prefix``, without what the endpoint refused and with ``roles`` renamed."""
     options: dict[str, JsonValue] = {}
     for field, value in _options(sampling).items():
         name = abilities.sent_as(field)
@@ -52,8 +58,8 @@ def make_head(
             system = "\n\n".join(part for part in (system, _in_words(prefix.answer)) if part)
     opening = encode_json(fixed)[:-1] + b',"messages":['
     if system:
-        opening += _renamed(encode_message("system", system), abilities.roles)
-    return Head(abilities.version, form, opening, frozenset(options), bool(system), dict(abilities.roles))
+        opening += _renamed(encode_message("system", system), roles)
+    return Head(abilities.version, form, opening, frozenset(options), bool(system), dict(roles))
 
 
 def make_body(head: Head, request: ChatRequest) -> bytes:
@@ -78,7 +84,7 @@ def role_at(head: Head, request: ChatRequest, index: int) -> str | None:
     return head.roles.get(own, own) if isinstance(own, str) else None
 
 
-def _renamed(line: bytes, roles: dict[str, str]) -> bytes:
+def _renamed(line: bytes, roles: Mapping[str, str]) -> bytes:
     """An encoded message under the role that the endpoint takes; a line begins with its role."""
     for own, sent in roles.items():
         start = b'{"role":"%s"' % own.encode()

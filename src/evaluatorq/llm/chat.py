@@ -90,16 +90,16 @@ class OpenAIChat:
         """Asks until the endpoint refuses nothing any more. Returns the answer and the form in which it was asked."""
         unnamed: CallError | None = None
         for _ in range(MOST_LESSONS):
-            trial = self.abilities.trial
+            trial = self.abilities.trial(request.prefix)
             asked = AnswerForm.PROMPT if form is not None and FORM in trial.left_out else form
-            head = self._head(request.prefix, asked)
+            head = self._head(request.prefix, asked, self.abilities.roles_in(trial))
             body = make_body(head, request)
             call = Call(self._url, self._headers, body, self._where)
             async with self._limiter.slot():
                 answer = await self._sender.send(call, self._timeout_s)
                 if 200 <= answer.status < 300:
                     reply = self._read(answer)
-                    self.abilities.answered_whole(trial, asked, body)
+                    self.abilities.got_through(request.prefix, trial, asked, body)
                     break
                 error = read_api_error(answer)
                 failure = api_call_error(error, self._where, answer.body, self.endpoint.secrets)
@@ -110,7 +110,7 @@ class OpenAIChat:
                     form = asked.below
                 else:
                     if error.status == 500 and error.retry_after is None:
-                        self.abilities.broke_down(trial, asked, body)
+                        self.abilities.broke_down(request.prefix, trial, asked, body)
                     raise failure if unnamed is None else self._not_the_form(unnamed)
         else:
             raise failure
@@ -141,10 +141,11 @@ class OpenAIChat:
             return role is not None and self.abilities.learn_role(role)
         return self.abilities.learn(error, head.fields, head.form)
 
-    def _head(self, prefix: ChatPrefix, form: AnswerForm | None) -> Head:
+    def _head(self, prefix: ChatPrefix, form: AnswerForm | None, roles: dict[str, str]) -> Head:
         head = self._heads.get(prefix)
-        if head is None or head.version != self.abilities.version or head.form is not form:
-            head = make_head(self.name, prefix, self.sampling, self.abilities, form)
+        version = self.abilities.version
+        if head is None or head.version != version or head.form is not form or head.roles != roles:
+            head = make_head(self.name, prefix, self.sampling, self.abilities, form, roles)
             self._heads[prefix] = head
         return head
 

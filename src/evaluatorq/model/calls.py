@@ -29,6 +29,7 @@ class LLMCallConfig(Strict):
     ``client`` is an ``AsyncOpenAI`` or another object with ``base_url`` and ``api_key``: its endpoint and key are used,
     its own transport is not. ``extra_kwargs`` and ``extra_body`` are further members of each request. ``api`` is kept
     for readers of other configurations: every request is a chat completion. Without ``model`` each role has its own.
+    ``stream`` (ours) has answers sent in pieces, for endpoints that give no others; answers are read whole either way.
     """
 
     model: Annotated[str, AfterValidator(_not_blank)] | None = None
@@ -40,6 +41,7 @@ class LLMCallConfig(Strict):
     extra_kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     extra_body: dict[str, JsonValue] = Field(default_factory=dict)
     reasoning_effort: str | None = None
+    stream: bool = False
     client: object = None
     retry_count: int = Field(2, ge=0)
 

@@ -1,9 +1,9 @@
 """Who talks about what: personas, scenarios, criteria and the datapoints that pair them.
 
-Fields and enums are the published ones; ours (``check``, ``about``, ``script``, ``opens``, ``knows``, ``goal_check``,
-``goal_state``, ``environment``, ``setup``, ``events``, ``tools``, ``expect``, ``claims``) are optional and ignored by
-other readers. Models read leniently so that saved runs of any age load; ``evaluatorq.store.cases`` is strict about what
-people write.
+Fields and enums are the published ones; ours (``check``, ``about``, ``script``, ``after_script``, ``opens``, ``knows``,
+``goal_check``, ``goal_state``, ``environment``, ``setup``, ``events``, ``tools``, ``expect``, ``claims``) are optional
+and ignored by other readers. Models read leniently so that saved runs of any age load; ``evaluatorq.store.cases`` is
+strict about what people write.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from evaluatorq.model.worlds import OutsideEvent, ToolRules
 
 CriterionType = Literal["must_happen", "must_not_happen"]
 Party = Literal["agent", "user"]
+AfterScript = Literal["simulate", "stop"]
 
 
 class CommunicationStyle(StrEnum):
@@ -209,12 +210,13 @@ class Scenario(Record):
     """The situation and the goal that the simulated user brings.
 
     ``ground_truth`` reaches the judge only. ``knows`` are facts that the user may give when asked. ``script`` holds
-    fixed user lines, sent word for word in order; a ``null`` line is left to the simulator. ``opens: agent`` lets the
-    agent speak first. ``environment`` names a registered environment and ``setup`` its starting state; ``tools`` limits
-    and mocks its tools, ``events`` are what others do to it meanwhile. ``expect`` is held against the observations,
-    ``claims`` against what the agent says that it did. ``truth`` is for the scorers alone; ``hidden`` are JSON pointers
-    to what of it must not come out (all of it unless given). ``cognition`` says how to read what the agent believed.
-    ``redact`` names whose texts are never written: ``user``, ``agent``, ``tools``, ``tool:NAME``.
+    fixed user lines, sent word for word in order; a ``null`` line is left to the simulator, and so is what follows the
+    last one, unless ``after_script: stop`` makes the reply to it the end. ``opens: agent`` lets the agent speak first.
+    ``environment`` names a registered environment and ``setup`` its starting state; ``tools`` limits and mocks its
+    tools, ``events`` are what others do to it meanwhile. ``expect`` is held against the observations, ``claims``
+    against what the agent says that it did. ``truth`` is for the scorers alone; ``hidden`` are JSON pointers to what of
+    it must not come out (all of it unless given). ``cognition`` says how to read what the agent believed. ``redact``
+    names whose texts are never written: ``user``, ``agent``, ``tools``, ``tool:NAME``.
     """
 
     name: str
@@ -230,6 +232,7 @@ class Scenario(Record):
     goal_state: list[StateCheck] | None = None
     knows: dict[str, str] | None = None
     script: list[str | None] | None = None
+    after_script: AfterScript | None = None
     opens: Party | None = None
     environment: str | None = None
     setup: JsonValue = None

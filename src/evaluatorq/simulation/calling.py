@@ -32,6 +32,7 @@ def sampling_of(calls: LLMCallConfig, cap: int | None = None) -> Sampling:
         max_tokens=min((limit for limit in limits if limit is not None), default=None),
         reasoning_effort=None if effort is None or effort.strip().lower() in _NO_EFFORT else effort.strip(),
         extra_body=extra or None,
+        stream=calls.stream,
     )
 
 

@@ -17,6 +17,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from evaluatorq.model import assessments, cognition, expectations
 from evaluatorq.model.cases import (
+    AfterScript,
     CommunicationStyle,
     ConversationStrategy,
     CriterionType,
@@ -174,6 +175,7 @@ SCENARIO_OPTIONAL: Fields = {
     "goal_state": list_of(_STATE, "state checks"),
     "knows": mapping_of(text, "facts"),
     "script": list_of(_script_line, "user lines"),
+    "after_script": choice(get_args(AfterScript)),
     "opens": choice(get_args(Party)),
     "environment": registered,
     "setup": anything,
@@ -195,8 +197,13 @@ def _one_goal(value: JsonValue) -> Iterator[Problem]:
         yield Problem("stands beside goal_check; the goal is decided by one of the two", ("goal_state",))
 
 
+def _script_to_follow(value: JsonValue) -> Iterator[Problem]:
+    if isinstance(value, dict) and value.get("after_script") is not None and not value.get("script"):
+        yield Problem("says what follows the script, and there is none; give script, or leave it out", ("after_script",))
+
+
 persona_rule = record("a persona", PERSONA_REQUIRED, PERSONA_OPTIONAL)
-scenario_rule = all_of(record("a scenario", SCENARIO_REQUIRED, SCENARIO_OPTIONAL), _one_goal)
+scenario_rule = all_of(record("a scenario", SCENARIO_REQUIRED, SCENARIO_OPTIONAL), _one_goal, _script_to_follow)
 
 
 def _made_criteria(value: JsonValue) -> Iterable[Problem]:
@@ -208,7 +215,7 @@ _MADE_CRITERIA = list_of(
 )
 _MADE_SCENARIO: Fields = {**SCENARIO_OPTIONAL, "context": string, "ground_truth": string, "criteria": _made_criteria}
 made_persona_rule = record("a persona", {**PERSONA_REQUIRED, "name": string, "background": string}, PERSONA_OPTIONAL)
-made_scenario_rule = all_of(record("a scenario", {"name": string, "goal": string}, _MADE_SCENARIO), _one_goal)
+made_scenario_rule = all_of(record("a scenario", {"name": string, "goal": string}, _MADE_SCENARIO), _one_goal, _script_to_follow)
 made_datapoint_rule = record(
     "a datapoint",
     {"persona": made_persona_rule, "scenario": made_scenario_rule},
