@@ -9,7 +9,10 @@ from pathlib import Path
 from evaluatorq.cli.console import say
 from evaluatorq.cli.parsing import Parser
 from evaluatorq.errors import ConfigError
+from evaluatorq.ports import EnvironmentFactory
 from evaluatorq.toolset import TOOLS_URL, Recorder
+
+_LAST_PORT = 65535
 
 
 def configure(parser: Parser) -> None:
@@ -18,7 +21,11 @@ def configure(parser: Parser) -> None:
         f"Where {TOOLS_URL} is set (a run sets it for command targets) --stdio joins that conversation's world instead."
     )
     parser.add_argument(
-        "name", metavar="NAME", nargs="?", default=None, help="a registered environment, such as orders"
+        "name",
+        metavar="NAME",
+        nargs="?",
+        default=None,
+        help="a registered environment, such as orders, or MODULE:FUNCTION that makes your own",
     )
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--stdio", action="store_true", default=False, help="serve on standard input and output")
@@ -41,11 +48,14 @@ def run(args: argparse.Namespace) -> int:
     if args.stdio and args.join:
         anyio.run(join_stdio, args.join)
         return 0
+    port = 0 if args.stdio else _number("--http", args.http)
+    if port > _LAST_PORT:
+        raise ConfigError(f"--http is {port}; ports end at {_LAST_PORT}")
     world = _world(args)
     if args.stdio:
         anyio.run(serve_stdio, world)
     else:
-        anyio.run(_serve_http, world, _number("--http", args.http))
+        anyio.run(_serve_http, world, port)
     return 0
 
 
@@ -65,18 +75,35 @@ def _world(args: argparse.Namespace) -> Recorder:
     from evaluatorq.model.cases import Scenario, SimulationDatapoint  # noqa: PLC0415
     from evaluatorq.store.cases import bundled, load_personas, load_scenarios  # noqa: PLC0415
 
-    scenario = Scenario(name=args.name or "", goal="", environment=args.name)
+    own = args.name if args.name is not None and ":" in args.name else None
+    if args.name is not None and own is None:
+        environment_for.require(args.name)
+    scenario = Scenario(name=args.name or "", goal="", environment=None if own else args.name)
     if args.scenario is not None:
         found = load_scenarios(Path(args.scenario))
         if len(found) != 1:
             raise ConfigError(f"{args.scenario} holds {len(found)} scenarios; name a file with one")
-        scenario = found[0].model_copy(update={"environment": args.name or found[0].environment})
+        named = None if own else args.name or found[0].environment
+        scenario = found[0].model_copy(update={"environment": named})
     persona = load_personas(bundled("personas"))[0]
     datapoint = SimulationDatapoint(id="served", persona=persona, scenario=scenario)
-    environment = environment_for(datapoint, _number("--seed", args.seed))
+    factory = environment_for if own is None else _own_worlds(own)
+    seed = _number("--seed", args.seed)
+    try:
+        environment = factory(datapoint, seed)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"the environment cannot be made: {type(error).__name__}: {error}") from error
     if environment is None:
         raise ConfigError("name an environment to serve, or a scenario that has one")
     return Recorder(environment)
+
+
+def _own_worlds(reference: str) -> EnvironmentFactory:
+    from evaluatorq.simulation.assemble import environment_factory  # noqa: PLC0415  only for a world of one's own
+
+    return environment_factory(reference)
 
 
 def _number(option: str, text: str) -> int:
