@@ -10,3 +10,4 @@ html_show_sphinx = False
 html_theme_options = {"light_css_variables": {"color-brand-primary": "#0b57b0", "color-brand-content": "#0b57b0"}}
 myst_heading_anchors = 3
 nitpicky = True
+suppress_warnings = ["toc.empty_glob"]

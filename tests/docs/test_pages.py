@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from page_runner import Page, blocks_of, environment
 
 from llm.fake_endpoint import FakeEndpoint, Seen, Served, completion, serving, tool_answer
@@ -78,6 +79,22 @@ def test_the_readme_runs_as_printed(page: Page) -> None:
     (page.folder / "my_app.py").write_text(APP)
     blocks = [block for block in blocks_of(ROOT / "README.md") if block.language != "bash"]
     assert page.read(blocks) == 0
+
+
+@pytest.mark.parametrize(("agent", "code"), [("demo", 0), ("demo:flawed", 1)])
+def test_the_recipe_for_ci_lets_a_good_agent_through_and_stops_a_bad_one(agent: str, code: int, page: Page) -> None:
+    (recipe,) = [block for block in blocks_of(DOCS / "gate-ci.md") if block.file == ".github/workflows/agent.yml"]
+    steps = [step["run"] for step in yaml.safe_load(recipe.text)["jobs"]["conversations"]["steps"] if "run" in step]
+    install, simulate, gate = steps
+    assert install.startswith("pip install ")
+    page.command("evaluatorq init .", None, "set up")
+    page.command("evaluatorq sim simulate --target demo --report baseline.json --quiet", None, "set up")
+    page.command(simulate.replace("my_agent:answer", agent), None, "simulate")
+    page.env["GITHUB_STEP_SUMMARY"] = str(page.folder / "summary.md")
+    page.command(f"{gate}  # exit code {code}", None, "gate")
+    assert "<testsuite" in (page.folder / "gate.xml").read_text()
+    assert "| " in (page.folder / "summary.md").read_text()
+    assert "<!doctype html>" in (page.folder / "report.html").read_text()
 
 
 def test_hardly_any_block_is_excused() -> None:
