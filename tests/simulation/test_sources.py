@@ -44,6 +44,16 @@ async def test_a_store_is_an_object_or_made_for_each_conversation(source: object
     assert (seen.turn_id is None) == isinstance(source, Store)  # type: ignore[attr-defined]
 
 
+async def test_what_makes_a_store_need_not_take_a_seat() -> None:
+    class Plain(Store):
+        def __init__(self) -> None:
+            super().__init__()
+
+    for source in (Plain, lambda: Plain()):
+        (seen,) = await run(source)
+        assert seen.events == ("a", "b", "c")  # type: ignore[attr-defined]
+
+
 async def test_a_store_can_be_named_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     (seen,) = await run("test_sources:Store", max_observed_events=2)
