@@ -59,4 +59,6 @@ def test_scores_are_means_and_not_shares() -> None:
         "The mean score was 0.5 in A and 0.75 in B: 0.25 higher, with 95 % confidence between +0.125 and +0.375."
         in text
     )
-    assert "about 8 times in 1,000 (p = 0.008)" in text
+    assert "about 4 times in 1,000 (p = 0.004); corrected for everything that was measured, p = 0.008." in text
+    few = in_words(measure.model_copy(update={"p_value": 0.25, "adjusted": None, "word": "no difference shown"}))
+    assert "about 25 times in 100 (p = 0.250); too few datapoints moved to show more. That shows no difference." in few

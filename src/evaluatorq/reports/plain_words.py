@@ -70,13 +70,18 @@ def _moved(measure: Measure) -> str:
 
 
 def _chance(measure: Measure) -> str:
-    p_value = measure.p_value if measure.kind == "conversations" else measure.adjusted
+    p_value = measure.p_value
     if p_value is None or not (measure.up or measure.down):
         return ""
     if p_value >= 0.995:
         return f"Chance alone looks just like that ({p_text(p_value)})."
     often = "less than once in 1,000 times" if p_value < 0.001 else f"about {_often(p_value)}"
-    return f"If nothing had changed, chance alone would differ this much {often} ({p_text(p_value)})."
+    text = f"If nothing had changed, chance alone would differ at least this much {often} ({p_text(p_value)})"
+    if measure.kind == "conversations":
+        return f"{text}."
+    if measure.adjusted is None:
+        return f"{text}; too few datapoints moved to show more."
+    return f"{text}; corrected for everything that was measured, {p_text(measure.adjusted)}."
 
 
 def _often(p_value: float) -> str:
