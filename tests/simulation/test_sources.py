@@ -49,7 +49,7 @@ async def test_what_makes_a_store_need_not_take_a_seat() -> None:
         def __init__(self) -> None:
             super().__init__()
 
-    for source in (Plain, lambda: Plain()):
+    for source in (Plain, lambda: Plain()):  # noqa: PLW0108  a function is meant
         (seen,) = await run(source)
         assert seen.events == ("a", "b", "c")  # type: ignore[attr-defined]
 
