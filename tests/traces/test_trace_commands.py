@@ -75,6 +75,21 @@ def test_the_same_query_gives_the_same_from_a_file_and_a_database(sh: Shell, tra
     ]
 
 
+def test_lines_that_are_no_traces_are_told_and_the_rest_is_used(sh: Shell, traces: Path, tmp_path: Path) -> None:
+    traces.write_bytes(b"{]\n" + traces.read_bytes())
+    code, out, said = sh("sim", "traces", "query", traces, "--ids")
+    assert (code, len(out.split())) == (1, 21)
+    assert said == f"21 traces\nnot read: {traces}:1: not a trace\n"
+    code, _, said = sh("sim", "traces", "export", traces, "-o", tmp_path / "t.jsonl")
+    assert (code, said.splitlines()[0]) == (0, f"not read: {traces}:1: not a trace")
+
+
+def test_a_query_for_a_label_that_there_is_not_names_those_there_are(sh: Shell, traces: Path) -> None:
+    code, out, said = sh("sim", "traces", "query", traces, "--label", "completed=true")
+    assert (code, out) == (0, "")
+    assert said.startswith("0 traces\nno label of ours is called completed; there is workflow_completed, ")
+
+
 def test_a_drift_is_told_by_conversation_and_step_and_fails(sh: Shell, traces: Path) -> None:
     text = traces.read_text(encoding="utf-8")
     traces.write_text(text.replace('"ended_by":"max_turns"', '"ended_by":"user"'), encoding="utf-8")
@@ -135,10 +150,10 @@ def test_a_run_saved_without_a_journal_has_traces_that_say_so_and_no_replay(sh: 
     assert "a trace made of a run file does not tell what was asked, so it has no replay" in said
 
 
-@pytest.mark.parametrize(("pack", "conversations"), [("triage:ats", 34), ("incident", 6)])
-def test_a_run_of_a_pack_is_replayed_with_its_own_user_and_world(sh: Shell, pack: str, conversations: int) -> None:
-    assert sh("sim", "simulate", "--pack", pack, "--offline", "-q")[0] == 0
-    done = f"Replayed {conversations} conversations: no drift.\n"
+@pytest.mark.parametrize(("pack", "case"), [("triage:ats", "chest-pain-arm-ats"), ("incident", "checkout-down")])
+def test_a_run_of_a_pack_is_replayed_with_its_own_user_and_world(sh: Shell, pack: str, case: str) -> None:
+    assert sh("sim", "simulate", "--pack", pack, "--only", case, "--offline", "-q")[0] == 0
+    done = "Replayed 1 conversation: no drift.\n"
     assert sh("sim", "traces", "replay", "latest") == (0, "", done)
     assert sh("sim", "traces", "replay", "latest", "--live-tools") == (0, "", done)
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from evaluatorq.cli.console import say
 from evaluatorq.errors import ConfigError
-from evaluatorq.ports import TraceQuery
+from evaluatorq.ports import TraceQuery, TraceStore
 
 if TYPE_CHECKING:
     from evaluatorq.model.trace import Trace
@@ -23,9 +24,22 @@ def traces_from(source: str) -> Iterator[Trace]:
     from evaluatorq.store.run_traces import traces_of_run  # noqa: PLC0415  the words alone need no traces
     from evaluatorq.store.traces import open_trace_store  # noqa: PLC0415
 
-    if not is_store(source):
-        return traces_of_run(source)
-    return open_trace_store(source, existing=True).query(TraceQuery())
+    return _all_in(open_trace_store(source, existing=True)) if is_store(source) else traces_of_run(source)
+
+
+def _all_in(store: TraceStore) -> Iterator[Trace]:
+    yield from store.query(TraceQuery())
+    tell_damage(store)
+
+
+def tell_damage(store: TraceStore) -> bool:
+    """Says which lines of a file were no traces, and whether there were any."""
+    damage = store.damage if hasattr(store, "damage") and isinstance(store.damage, list) else []
+    for line in damage[:5]:
+        say(f"not read: {line}")
+    if len(damage) > 5:
+        say(f"not read: {len(damage) - 5} more lines")
+    return bool(damage)
 
 
 def is_store(source: str) -> bool:

@@ -7,13 +7,15 @@ import sys
 
 from evaluatorq.cli.console import emit, say
 from evaluatorq.cli.parsing import Parser
-from evaluatorq.cli.trace_words import is_store, labels_in, time_in
+from evaluatorq.cli.trace_words import is_store, labels_in, tell_damage, time_in
 from evaluatorq.errors import ConfigError
-from evaluatorq.model.trace import Trace
+from evaluatorq.model.trace import Labels, Trace
 from evaluatorq.ports import TraceQuery
 from evaluatorq.records.trace_events import datapoint_of
 from evaluatorq.reports.text import one_line, plural
 from evaluatorq.store.traces import open_trace_store
+
+OK, FAILED = 0, 1
 
 
 def configure(parser: Parser) -> None:
@@ -32,7 +34,7 @@ def configure(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints what fits, by time."""
+    """Prints what fits, by time; the exit code is 1 where lines of the file could not be read."""
     if not is_store(args.where):
         raise ConfigError(
             f"{args.where} is no file of traces (.jsonl) and no database URL; sim traces export makes one"
@@ -44,15 +46,18 @@ def run(args: argparse.Namespace) -> int:
         until=time_in(args.until, "--until"),
         schema=args.schema,
     )
-    count = 0
-    for trace in open_trace_store(args.where, existing=True).query(wanted):
+    count, store = 0, open_trace_store(args.where, existing=True)
+    for trace in store.query(wanted):
         count += 1
         if args.json:
             sys.stdout.write(trace.line().decode())
         else:
             emit(trace.thread_id if args.ids else _in_short(trace))
     say(plural(count, "trace"))
-    return 0
+    unknown = [] if count else [name for name in wanted.labels if name not in Labels.model_fields]
+    if unknown:
+        say(f"no label of ours is called {', '.join(unknown)}; there is {', '.join(Labels.model_fields)}")
+    return FAILED if tell_damage(store) else OK
 
 
 def _in_short(trace: Trace) -> str:
