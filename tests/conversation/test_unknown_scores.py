@@ -1,4 +1,4 @@
-"""A number that a judge did not give is unknown in everything that is made of the conversation: neither zero nor one."""
+"""A number that a judge did not give is unknown in all that is made of the conversation: neither zero nor one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_the_last_verdict_decides_what_is_known() -> None:
 async def test_reports_count_it_with_neither_the_low_nor_the_high() -> None:
     known = await judged(verdict({0: QUOTE}, stop=True, goal=True))
     unknown = await judged(unrated())
-    assert sum(Document.of([known, unknown], About("run")).score_bins) == 1
+    assert Document.of([known, unknown], About("run")).score_bins == {9: 1}
     summary = next(part for part in build_report_sections([known, unknown]) if part.kind == "summary")
     assert summary.data["avg_goal_completion_score"] == 1.0
     assert conversation_view(unknown, 0).completion is None
