@@ -10,6 +10,7 @@ import pytest
 
 from evaluatorq import __version__
 from evaluatorq.cli.app import SIM
+from evaluatorq.model.calls import DEFAULT_FAST_MODEL, DEFAULT_SMART_MODEL
 
 FOUND_AT_START = "import sys, evaluatorq.cli.app as app; app.run(sys.argv[1:]); print(*sorted(sys.modules), sep='\\n')"
 HEAVY = ("httpx", "aiohttp", "yaml", "pydantic", "rich", "anyio", "asyncio")
@@ -35,6 +36,19 @@ def test_the_version_is_told(inside):
 
 def test_the_module_runs_as_the_command_does(cli):
     assert cli("--version").out == f"evaluatorq {__version__}\n"
+
+
+def test_help_says_what_the_environment_decides_and_which_models_are_asked(inside):
+    for words in ((), ("sim",)):
+        told = inside(*words, "--help").out
+        assert re.search(r"EVALUATORQ_DIR .*default: \.evaluatorq", told)
+        assert re.search(rf"EVALUATORQ_FAST_MODEL .*{DEFAULT_FAST_MODEL}", told)
+        assert re.search(rf"EVALUATORQ_SMART_MODEL .*{DEFAULT_SMART_MODEL}", told)
+    for command in ("simulate", "run"):
+        told = " ".join(inside("sim", command, "--help").out.split())
+        assert "EVALUATORQ_DIR names another folder" in told
+        assert f"EVALUATORQ_FAST_MODEL or {DEFAULT_FAST_MODEL} unless given" in told
+        assert f"EVALUATORQ_SMART_MODEL or {DEFAULT_SMART_MODEL} unless given" in told
 
 
 def test_help_imports_nothing_heavy(cli):

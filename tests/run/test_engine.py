@@ -203,8 +203,21 @@ async def test_the_runs_time_limit_ends_what_is_in_flight_and_leaves_the_rest_re
     assert outcome.interrupted
     assert (outcome.finished, outcome.total) == (2, 4)
     assert {(d.component, d.code) for d in outcome.dropped} == {("target", "timeout")}
+    assert {d.reason.split(",")[0] for d in outcome.dropped} == {"The run's time was up"}
     resumed = await resume_plan(journals_dir(tmp_path) / plan_for(4).run_id, crew(), RunOptions(runs_dir=tmp_path))
     assert resumed.finished == 4
+
+
+async def test_a_conversation_that_is_out_of_time_says_whose_time_it_was(tmp_path: Path) -> None:
+    class Slow(ScriptedTarget):
+        async def respond(self, messages: Sequence[Message], *, thread_id: str) -> TargetReply:
+            await anyio.sleep_forever()
+            raise AssertionError
+
+    slow = replace(crew(), target=lambda _seat: Slow(["never"]), conversation_timeout_s=0.05)
+    outcome = await run(plan_for(1), slow, tmp_path, run_timeout_s=600)
+    told = ["The conversation's time of 0.05 s was up while waiting for the target."]
+    assert [d.reason for d in outcome.dropped] == told
 
 
 async def test_without_a_journal_nothing_is_left_behind(tmp_path: Path) -> None:

@@ -105,6 +105,14 @@ ROLE_MODELS = {"--fast-model": "EVALUATORQ_FAST_MODEL", "--smart-model": "EVALUA
 """Options before the command, and the variables that they stand for."""
 
 
+ENVIRONMENT = """environment:
+  EVALUATORQ_DIR                     where runs and settings are kept (default: .evaluatorq)
+  OPENAI_API_KEY, OPENAI_BASE_URL    where models are asked
+  EVALUATORQ_FAST_MODEL              plays users and makes cases (default: openai/gpt-6-luna)
+  EVALUATORQ_SMART_MODEL             judges and sums up (default: openai/gpt-6-sol)
+  EQ_DEBUG                           1 shows where an error arose"""
+
+
 def run(words: Sequence[str] | None = None) -> int:
     """Runs the command that ``words`` name (``sys.argv`` without its first unless given)."""
     prepare_streams()
@@ -185,7 +193,8 @@ def _call(prog: str, command: Command, words: list[str]) -> int:
 def _group_parser(prog: str, group: Group) -> Parser:
     width = max(map(len, group.commands)) + 2
     lines = [f"  {name:<{width}}{entry.about}" for name, entry in group.commands.items()]
-    epilog = "\n".join(["commands:", *lines, "", f"Each of them has --help: {prog} COMMAND --help"])
+    more = [ENVIRONMENT, ""] if group is ROOT or group is SIM else []
+    epilog = "\n".join(["commands:", *lines, "", *more, f"Each of them has --help: {prog} COMMAND --help"])
     parser = Parser(prog, group.about, epilog)
     parser.usage = f"{prog} COMMAND [OPTION ...]"
     if group is ROOT:

@@ -19,7 +19,7 @@ from evaluatorq.cli.making import (
     write_cases,
 )
 from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
-from evaluatorq.cli.simulate import DEFAULTS, add_settings, printable, refuse_existing
+from evaluatorq.cli.simulate import DEFAULTS, SOURCES, add_settings, printable, refuse_existing
 from evaluatorq.errors import StoreError
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.ports import Sink
@@ -30,7 +30,7 @@ from evaluatorq.simulation.orders import RunConfig
 def configure(parser: Parser) -> None:
     """The options of ``sim run``."""
     parser.usage = f"{parser.prog} --agent-description TEXT [OPTION ...]"
-    parser.epilog = "Options come from flags, then --config, then .evaluatorq/config.toml, then the defaults."
+    parser.epilog = SOURCES
     add_config_flags(parser, DEFAULTS, of=RunConfig, without=NOT_FOR_MADE_CASES)
     datapoints_flag(parser, required=False)
     add_settings(parser)

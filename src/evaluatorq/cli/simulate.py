@@ -24,12 +24,14 @@ from evaluatorq.simulation.config import SimulationConfig
 
 C = TypeVar("C", bound=SimulationConfig)
 DEFAULTS: dict[str, object] = {"save": True}
+SOURCES = """Options come from flags, then --config, then .evaluatorq/config.toml, then the defaults.
+EVALUATORQ_DIR names another folder than .evaluatorq; evaluatorq --help lists all variables."""
 
 
 def configure(parser: Parser) -> None:
     """The options of ``sim simulate``."""
     parser.usage = f"{parser.prog} [OPTION ...]"
-    parser.epilog = "Options come from flags, then --config, then .evaluatorq/config.toml, then the defaults."
+    parser.epilog = SOURCES
     add_config_flags(parser, DEFAULTS)
     add_settings(parser)
     add_manner(parser)

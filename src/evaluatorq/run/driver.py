@@ -364,7 +364,13 @@ class Driver:
 
     def _out_of_time(self, limit_s: float) -> Stop:
         component = waits_for(self.state)
-        reason = f"The conversation's time of {limit_s:g} s was up while waiting for the {component.replace('_', ' ')}."
+        own = self._crew.conversation_timeout_s
+        whose = (
+            f"The conversation's time of {limit_s:g} s was up"
+            if own is not None and limit_s >= own
+            else f"The run's time was up, {limit_s:.1f} s into this conversation,"
+        )
+        reason = f"{whose} while waiting for the {component.replace('_', ' ')}."
         return Stop("timeout", "timeout", reason, component, "timeout")
 
     def _end(self, stop: Stop, *, lost: Component | None = None, time_limit_s: float | None = None) -> None:

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field, JsonValue, ValidationError, model_v
 from evaluatorq.errors import ConfigError
 from evaluatorq.evaluators.scoring import SimulationScoringConfig
 from evaluatorq.model.base import Strict
+from evaluatorq.model.calls import DEFAULT_FAST_MODEL, DEFAULT_SMART_MODEL
 from evaluatorq.model.calls import LLMCallConfig as LLMCallConfig  # noqa: PLC0414  offered here as well
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
 from evaluatorq.records.triggers import SimulationRecommendationConfig
@@ -132,10 +133,11 @@ class SimulationConfig(Strict):
         False, description="Simulated users and checks without any model; without cases, the bundled ones."
     )
     sim_model: Annotated[Text | None, Flag("Models", metavar="MODEL")] = Field(
-        None, description="The model that plays the user."
+        None, description=f"The model that plays the user; EVALUATORQ_FAST_MODEL or {DEFAULT_FAST_MODEL} unless given."
     )
     judge_model: Annotated[Text | None, Flag("Models", metavar="MODEL")] = Field(
-        None, description="The model that audits the criteria."
+        None,
+        description=f"The model that audits criteria; EVALUATORQ_SMART_MODEL or {DEFAULT_SMART_MODEL} unless given.",
     )
     sim_base_url: Annotated[Text | None, Flag("Models", metavar="URL")] = Field(
         None, description="Where the first is asked; its key is EVALUATORQ_SIM_API_KEY or OPENAI_API_KEY."
@@ -150,7 +152,8 @@ class SimulationConfig(Strict):
         None, description="A model that finds what the agent says it did, to be compared with its calls."
     )
     llm_config: Annotated[LLMCallConfig | None, Flag("Models", metavar="JSON")] = Field(
-        None, description="How both are called: model, base_url, temperature, max_tokens, timeout_ms, retry_count, stream."
+        None,
+        description="How both are called: model, base_url, temperature, max_tokens, timeout_ms, retry_count, stream.",
     )
     generation_client: object = Field(None, description="An OpenAI client whose endpoint and key both use.")
     user_simulator: object = Field(None, description="A simulated user instead of the built-in one.")
