@@ -7,13 +7,34 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from page_runner import Page, blocks_of, environment
 
+from evaluatorq import errors, packs
+from evaluatorq.environments import registry as environments
+from evaluatorq.evaluators import registry as evaluators
+from evaluatorq.evaluators.builtin import SIMULATION_EVALUATORS
+from evaluatorq.evaluators.evidence import FACT_SCORES
+from evaluatorq.model.calls import DEFAULT_FAST_MODEL, DEFAULT_SMART_MODEL
+from evaluatorq.model.cases import (
+    Check,
+    CommunicationStyle,
+    ConversationStrategy,
+    Criterion,
+    CulturalContext,
+    EmotionalArc,
+    InputFormat,
+    StartingEmotion,
+)
+from evaluatorq.store.case_rules import DATAPOINT_FIELDS, PERSONA_KEYS, SCENARIO_KEYS
+from evaluatorq.targets.bodies import USUAL_TEXT
+from evaluatorq.targets.command import CommandTargetSpec
+from evaluatorq.targets.http import HttpTargetSpec
+from evaluatorq.targets.templates import PLACEHOLDERS
 from llm.fake_endpoint import FakeEndpoint, Seen, Served, completion, serving, tool_answer
 from writing_models import persona, scenario, verdict
 
@@ -110,3 +131,47 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site" / "index.html").exists()
+
+
+def page_text(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def lacking(text: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)]
+
+
+def test_every_key_of_a_case_is_on_its_page() -> None:
+    text = page_text("personas-and-scenarios.md")
+    names = {*PERSONA_KEYS, *SCENARIO_KEYS, *DATAPOINT_FIELDS, *Criterion.model_fields, *Check.model_fields}
+    assert lacking(text, sorted(names)) == []
+    words = (CommunicationStyle, StartingEmotion, EmotionalArc, CulturalContext, ConversationStrategy, InputFormat)
+    assert lacking(text, [member.value for enum in words for member in enum]) == []
+
+
+def test_every_key_of_an_endpoint_and_of_a_command_is_on_the_page_about_agents() -> None:
+    text = page_text("simulate-your-agent.md")
+    assert lacking(text, [*HttpTargetSpec.model_fields, *CommandTargetSpec.model_fields]) == []
+    assert lacking(text, [f"{{{{{name}}}}}" for name in PLACEHOLDERS]) == []
+    assert lacking(text, [path.text for path in USUAL_TEXT]) == []
+
+
+def test_every_variable_that_is_read_is_on_the_page_about_settings() -> None:
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "src" / "evaluatorq").rglob("*.py"))
+    read = {name for source in sources for name in re.findall(r"\b(?:EVALUATORQ|OPENAI|EQ)_[A-Z_]+\b", source)}
+    text = page_text("settings.md")
+    assert lacking(text, sorted(read)) == []
+    assert lacking(text, [DEFAULT_FAST_MODEL, DEFAULT_SMART_MODEL]) == []
+
+
+def test_every_error_that_simulate_raises_is_on_the_page_about_agents() -> None:
+    named = ("ConfigError", "WrongKind", "CaseError", "MissingLLMCredentialsError", "ReplayError", "RunNotFound",
+             "SimulationCancelledError", "StoreError", "SimulationDroppedError")  # fmt: skip
+    assert lacking(page_text("simulate-your-agent.md"), named) == []
+    assert [name for name in named if not hasattr(errors, name)] == []
+
+
+def test_every_group_of_entry_points_and_every_evaluator_is_on_the_page_about_extending() -> None:
+    text = page_text("extend.md")
+    assert lacking(text, [environments.GROUP, evaluators.GROUP, packs.GROUP]) == []
+    assert lacking(text, [*SIMULATION_EVALUATORS, *FACT_SCORES]) == []

@@ -41,6 +41,26 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {name: (folder / f"{name}.html").as_uri() for name in every}
 
 
+def test_a_reader_finds_every_part(browser: Chrome, pages: dict[str, str]) -> None:
+    shown_as(browser, 1400)
+    browser.get(pages["every"])
+    headings = browser.execute_script("return [...document.querySelectorAll('h2')].map(one => one.innerText)")
+    assert headings == [
+        "Verdicts", "Look at first", "Personas and scenarios", "Criteria", "Quality and length", "Errors",
+        "Tokens and cost", "Recommendations", "Conversations, worst first", "Configuration",
+    ]  # fmt: skip
+    pictures = browser.execute_script("return [...document.querySelectorAll('svg')].map(one => one.ariaLabel)")
+    assert [picture.partition(";")[0] for picture in pictures] == [
+        "Judge's scores turn by turn", "Conversations by goal completion score", "Conversations by number of turns",
+    ]  # fmt: skip
+    browser.get(pages["flawed"])
+    run_in(browser, OPEN_ALL)
+    talk = browser.execute_script("return document.querySelector('#c4').innerText")
+    assert "expected: forbidden_tool [refund_order]" in talk
+    assert "turn 1: refund_order accepted; events: refunded_late:G7007" in talk
+    assert "Offline: users and checks were simulated" in browser.execute_script("return document.body.innerText")
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", ["every", "hostile", "flawed"])
 def test_axe_finds_nothing(name: str, dark: bool, browser: Chrome, pages: dict[str, str]) -> None:
