@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from trace_samples import checked
 
-from evaluatorq.export import to_training_jsonl
+from evaluatorq.errors import ConfigError
+from evaluatorq.export import Wanted, to_training_jsonl
 from evaluatorq.model.trace import Trace
 from evaluatorq.records.verdicts import verdict_of
 from evaluatorq.simulation import simulate_sync
@@ -63,6 +64,18 @@ def test_an_error_written_in_the_agents_place_is_no_word_of_the_agent(tmp_path: 
     text = (tmp_path / "corpus.jsonl").read_text(encoding="utf-8")
     assert "first answer AGENT-TURN-1" in text
     assert "boom" not in text
+
+
+def test_a_filter_on_what_the_file_does_not_tell_keeps_such_traces_out(tmp_path: Path) -> None:
+    for where, reason in (
+        (Wanted(simulator_faults=0), "simulator faults unknown"),
+        (Wanted(labels={"errors": 0}), "label errors absent"),
+        (Wanted(caveats=["without_journal"]), "caveat without_journal"),
+    ):
+        card = to_training_jsonl(published("two_turns"), out=tmp_path / "c.jsonl", format="chat", where=where)
+        assert card["traces_left_out"] == {reason: 4}
+    with pytest.raises(ConfigError, match="no conversation has the verdict 'winner'; there is passed, failed"):
+        Wanted(verdicts=["winner"])
 
 
 def test_our_own_run_without_a_journal_keeps_its_facts_and_its_redaction(tmp_path: Path) -> None:

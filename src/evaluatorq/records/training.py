@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import JsonValue
 
 from evaluatorq.conversation.checks import same_json
+from evaluatorq.errors import ConfigError
 from evaluatorq.model.messages import Message
 from evaluatorq.model.trace import TargetStep, ToolStep, Trace, UserStep
 from evaluatorq.records.redaction import PLACEHOLDER
+from evaluatorq.records.verdicts import Verdict
 
 PieceKind = Literal["user", "reasoning", "said", "call", "result"]
 Row = dict[str, JsonValue]
@@ -104,6 +106,8 @@ class Wanted:
     """Which traces become rows. ``labels`` must be there and equal; ``verdicts`` are the ones allowed, any where empty;
     ``scores`` are least values of evaluators; ``simulator_faults`` is how many calls of the simulated user may have
     failed; ``complete`` asks for an ending and an undamaged recording; traces with one of the ``caveats`` stay out.
+
+    ``ConfigError`` for a verdict that there is not.
     """
 
     labels: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -112,6 +116,12 @@ class Wanted:
     simulator_faults: int | None = None
     complete: bool = True
     caveats: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        known = get_args(Verdict)
+        for verdict in self.verdicts:
+            if verdict not in known:
+                raise ConfigError(f"no conversation has the verdict {verdict!r}; there is {', '.join(known)}")
 
     def refusal(self, trace: Trace) -> str | None:
         """Why a trace is left out, ``None`` for one that is wanted."""
@@ -125,10 +135,12 @@ class Wanted:
         for code in self.caveats:
             if code in found:
                 return f"caveat {code}"
+        if self.simulator_faults is None:
+            return None
+        if trace.totals.retries is None:
+            return "simulator faults unknown"
         faults = sum(isinstance(step, UserStep) and step.error is not None for step in trace.steps)
-        if self.simulator_faults is not None and faults > self.simulator_faults:
-            return "simulator faults"
-        return None
+        return "simulator faults" if faults > self.simulator_faults else None
 
     def falls_short(self, trace: Trace) -> str | None:
         """What a trace's outcome lacks, the first of it."""
