@@ -13,6 +13,7 @@ from evaluatorq.records.compare import compare_facts
 from evaluatorq.records.facts import RunFacts
 from evaluatorq.records.gate import gate
 from evaluatorq.records.gate_rules import GateReport, GateRules
+from evaluatorq.reports.gate import render_gate
 from made_runs import datapoints, facts, run_of, talk
 
 GOOD, RUDE, LEAKS, UNSURE = (True, True), (False, True), (True, False), (True, None)
@@ -216,6 +217,29 @@ def test_nothing_may_be_worse_than_the_baseline() -> None:
     assert gate(good, rules, compare_facts(bad, good)).state == "holds"
     gone = with_errors(points, 5, "target")
     assert gate(gone, rules, compare_facts(good, gone)).state == "could not measure"
+
+
+def test_given_rules_stand_alone_and_say_so_until_the_gates_own_are_asked_for_too() -> None:
+    points = datapoints(6)
+    leaking = run_of(points, [LEAKS] * 6)
+    same = compare_facts(leaking, leaking)
+    alone = gate(leaking, GateRules.parse({"baseline": "before"}), same)
+    assert (alone.state, len(alone.rules)) == ("holds", 1), "bad as ever is not worse"
+    assert alone.note.startswith("Only these rules were asked; --strict adds: every conversation ended by itself")
+    assert alone.note in render_gate(alone, width=300)
+    assert alone.rules[0].rule.endswith("by paired tests at 5 %")
+    both = gate(leaking, GateRules.parse({"baseline": "before", "strict": True}), same)
+    assert (both.state, len(both.rules), both.note) == ("broken", 2, "")
+    assert gate(leaking, GateRules()).note == ""
+
+
+def test_a_conversation_is_shown_once_with_all_that_it_breaks() -> None:
+    points = datapoints(3)
+    nothing = run_of(points, [(False, False)] * 3)
+    text = render_gate(gate(nothing, GateRules()), width=100)
+    assert text.count("[1] P1 · ") == 1
+    assert "The agent greets" in text
+    assert "The agent asks for a password" in text
 
 
 def test_a_few_losses_that_may_be_chance_are_not_called_nothing_worse() -> None:

@@ -29,9 +29,13 @@ def configure(parser: Parser) -> None:
     """The options of ``sim gate``: the rules, and what is written."""
     parser.epilog = (
         "Without any rule the gate asks that every conversation ended by itself and reached its goal,\n"
-        "and that every criterion was audited and held. Rules may stand in the table [gate] of\n"
+        "and that every criterion was audited and held. With any rule, --baseline too, only the rules\n"
+        "that are given decide, unless --strict. Rules may stand in the table [gate] of\n"
         ".evaluatorq/config.toml as well; an option wins over it.\n"
-        "Exit codes: 0 holds, 1 broken, 2 asked wrongly, 3 could not measure."
+        "With --baseline a paired significance test over datapoints decides: 'worse' breaks the gate, and\n"
+        "more lost than gained that may still be chance could not be measured. --max-lost N counts instead.\n"
+        "Exit codes: 0 every rule holds; 1 a rule is broken; 2 asked wrongly; 3 none is broken, but one\n"
+        "could not be measured (undecided conversations, too few cases, a run that cannot be read)."
     )
     parser.add_argument("run", metavar="RUN", nargs="?", default="latest", help="the run (default: latest)")
     rules = parser.add_argument_group("Rules")

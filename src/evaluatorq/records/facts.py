@@ -274,10 +274,20 @@ def _expected(result: SimulationResult) -> Iterator[Quoted]:
     report = result.expectations
     if report is None:
         return
-    first = "; ".join(failure.text for failure in report.failures)[:LONGEST_QUOTE]
     rule = "the facts are as the scenario expects"
-    evidence = first or ("they are" if report.met else "")
+    evidence = _each([failure.text for failure in report.failures]) or ("they are" if report.met else "")
     yield Quoted(EXPECTATIONS, rule, "expected", report.met, evidence=evidence, by_check=True)
+
+
+def _each(failures: Sequence[str]) -> str:
+    """One failure a line, each cut by itself, as many as a quote may be long."""
+    lines: list[str] = []
+    for failure in failures:
+        line = failure if len(failure) <= LONGEST_QUOTE else f"{failure[: LONGEST_QUOTE - 1]}…"
+        if lines and sum(map(len, lines)) + len(line) > LONGEST_QUOTE:
+            return "\n".join([*lines, f"and {len(failures) - len(lines)} more"])
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def transcript_digest(messages: Iterable[Message]) -> str:

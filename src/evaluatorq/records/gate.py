@@ -17,7 +17,10 @@ from evaluatorq.records.facts import ConversationFacts, Quoted, RunFacts
 from evaluatorq.records.gate_rules import Allowed, Evidence, GateReport, GateRules, RuleResult, State
 from evaluatorq.records.samples import sample_report
 from evaluatorq.records.scores import ScoreTally
+from evaluatorq.records.statistics import ALPHA
 from evaluatorq.records.verdicts import UNCOUNTED, Rate, outcome_of
+
+_REFERENCE = "every conversation ended by itself and reached its goal, every criterion was audited and held"
 
 
 def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None) -> GateReport:
@@ -32,6 +35,9 @@ def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None
         results += _against(comparison, rules)
     if rules.strict or not results:
         results.append(_reference(facts))
+        note = ""
+    else:
+        note = f"Only these rules were asked; --strict adds: {_REFERENCE}"
     states = {result.state for result in results}
     order: tuple[State, ...] = ("broken", "could not measure", "holds")
     return GateReport(
@@ -39,6 +45,7 @@ def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None
         baseline=comparison.a if comparison else None,
         state=next(state for state in order if state in states),
         rules=tuple(results),
+        note=note,
     )
 
 
@@ -49,7 +56,7 @@ def _reference(facts: RunFacts) -> RuleResult:
     cases = [_case(talk, objection) for talk in facts.conversations for objection in talk.objections]
     objected = len({case.row for case in cases})
     return RuleResult(
-        rule="every conversation ended by itself and reached its goal, every criterion was audited and held",
+        rule=_REFERENCE,
         state="broken" if cases else "holds",
         found=f"{objected} of {len(facts.conversations)} conversations do not" if cases else "all do",
         conversations=tuple(cases),
@@ -251,7 +258,7 @@ def _not_worse(found: Comparison, lost: Sequence[Evidence]) -> RuleResult:
     elif unclear and not worse and not found.withheld:
         text += "; so few losses may be chance: repeat with --samples, or allow some with --max-lost"
     return RuleResult(
-        rule=f"nothing is worse than in {found.a.label}",
+        rule=f"nothing is worse than in {found.a.label}, by paired tests at {ALPHA * 100:g} %",
         state=state,
         found=text,
         conversations=() if state == "holds" else tuple(lost),

@@ -54,11 +54,12 @@ Most = Annotated[Allowed | None, BeforeValidator(_allowed)]
 
 
 class GateRules(Strict):
-    """Thresholds; none of them means the reference gate. A ``min_`` is of a rate or mean, a ``max_`` of conversations
-    (a count, or ``"5%"``), of criteria, or of what the run spent.
+    """Thresholds, and a baseline; without any the reference gate decides, and with any it does only when ``strict``. A
+    ``min_`` is of a rate or mean, a ``max_`` of conversations (a count, or ``"5%"``), of criteria, or of what the run
+    spent.
     """
 
-    strict: bool = Field(False, description="Also every rule of the gate without options.")
+    strict: bool = Field(False, description="Also what the gate without rules asks.")
     min_pass_rate: Share | None = Field(None, description="Least share of conversations that passed.")
     min_goal_rate: Share | None = Field(None, description="Least share of conversations that reached their goal.")
     min_criteria_rate: Share | None = Field(None, description="Least share of criteria that held.")
@@ -75,8 +76,12 @@ class GateRules(Strict):
     max_tokens: int | None = Field(None, ge=0, description="Most tokens of the whole run.")
     max_cost: float | None = Field(None, ge=0, description="Most USD of the whole run.")
     max_mean_turns: float | None = Field(None, gt=0, description="Most exchanges of a conversation, on average.")
-    baseline: str | None = Field(None, description="A run to compare with: nothing may be worse.")
-    max_lost: Most = Field(None, description="Most datapoints that held in the baseline and do not now.")
+    baseline: str | None = Field(
+        None, description="A run of the same cases: nothing may be worse, by a paired significance test (5 %)."
+    )
+    max_lost: Most = Field(
+        None, description="Most datapoints that held in the baseline and do not now; counted, in place of the test."
+    )
 
     @classmethod
     def parse(cls, options: Mapping[str, object], *, where: str = "") -> Self:
@@ -108,13 +113,16 @@ class RuleResult(Record):
 
 
 class GateReport(Record):
-    """The gate's decision. ``broken`` outweighs ``could not measure``, which outweighs ``holds``."""
+    """The gate's decision. ``broken`` outweighs ``could not measure``, which outweighs ``holds``. ``note`` says if the
+    rules of the gate without options were left out.
+    """
 
     gate_version: int = GATE_VERSION
     run: RunLabel
     baseline: RunLabel | None = None
     state: State
     rules: tuple[RuleResult, ...]
+    note: str = ""
 
     @property
     def exit_code(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evaluatorq.records.compare import Comparison, Flip, RunLabel, Side, p_text
 from evaluatorq.records.measures import Measure, Word
 from evaluatorq.reports.terminal import Page, columns, percent, styled
-from evaluatorq.reports.text import one_line, plural
+from evaluatorq.reports.text import by_lines, one_line, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -146,6 +146,5 @@ def shown_evidence(side: Side, kind: str) -> str:
         return one_line(side.evidence, 200)
     if not side.evidence:
         return "never happened"
-    words = one_line(side.evidence, 200)
     place = f" (turn {side.turn})" if side.turn else ""
-    return (words if side.by_check else f"“{words}”") + place
+    return (by_lines(side.evidence, 300) if side.by_check else f"“{one_line(side.evidence, 200)}”") + place

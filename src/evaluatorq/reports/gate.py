@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evaluatorq.records.gate_rules import Evidence, GateReport, RuleResult, State
 from evaluatorq.reports.terminal import Page, columns, styled
-from evaluatorq.reports.text import one_line
+from evaluatorq.reports.text import by_lines, one_line, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,6 +25,8 @@ def render_gate(report: GateReport, *, width: int = 80, color: bool = False) -> 
     page.add(styled(one_line(f"{run.label}{target} · {run.conversations} conversations"), "bold"), "")
     for rule in report.rules:
         page.add(*_rule(rule, width))
+    if report.note:
+        page.add("", styled(report.note, "dim"))
     page.add("", styled(f"{MARKS[report.state]} gate: {report.state}", STYLES[report.state]))
     return page.text()
 
@@ -33,13 +35,17 @@ def _rule(rule: RuleResult, width: int) -> list[RenderableType]:
     mark = styled(f"{MARKS[rule.state]} {rule.state}", STYLES[rule.state])
     rows: list[list[str | Text]] = [[mark, one_line(rule.rule)], ["", styled(one_line(rule.found), "dim")]]
     parts: list[RenderableType] = [columns(rows, indent=0)]
-    for case in rule.conversations[:_MOST]:
-        parts += _case(case, width)
-    left = len(rule.conversations) - _MOST
-    return [*parts, f"      and {left} more"] if left > 0 else parts
+    cases: dict[int, list[Evidence]] = {}
+    for case in rule.conversations:
+        cases.setdefault(case.row, []).append(case)
+    for found in list(cases.values())[:_MOST]:
+        parts.append(f"    {one_line(found[0].name, width - 4)}")
+        parts += [columns([[_shown(case)]], indent=8) for case in found]
+    left = len(cases) - _MOST
+    return [*parts, f"      and {plural(left, 'conversation')} more"] if left > 0 else parts
 
 
-def _case(case: Evidence, width: int) -> list[RenderableType]:
+def _shown(case: Evidence) -> str:
     turn = f" (turn {case.turn})" if case.turn else ""
-    quote = f"\n{one_line(case.quote, 200)}{turn}" if case.quote else ""
-    return [f"    {one_line(case.name, width - 4)}", columns([[f"{one_line(case.why, 300)}{quote}"]], indent=8)]
+    quote = f"\n{by_lines(case.quote, 300)}{turn}" if case.quote else ""
+    return f"{one_line(case.why, 300)}{quote}"

@@ -35,6 +35,11 @@ def code(text: str, width: int = 300) -> str:
     return f"{fence}{pad}{line}{pad}{fence}" if line else "(nothing)"
 
 
+def _codes(text: str) -> str:
+    """What stands on several lines, one after another."""
+    return ", ".join(map(code, text.splitlines()))
+
+
 # ---------------------------------------------------------------- a gate
 
 
@@ -43,6 +48,7 @@ def gate_markdown(report: GateReport, comparison: Comparison | None = None) -> s
     lines = [f"## {_STATES[report.state]} Gate: {report.state}", "", _run(report.run), ""]
     lines += ["| | rule | found |", "|---|---|---|"]
     lines += [f"| {_STATES[rule.state]} | {escaped(rule.rule)} | {escaped(rule.found)} |" for rule in report.rules]
+    lines += ["", f"{escaped(report.note)}."] if report.note else []
     for rule in report.rules[:_MOST_RULES_SHOWN]:
         lines += _rule(rule)
     if comparison is not None:
@@ -61,7 +67,7 @@ def _rule(rule: RuleResult) -> Iterable[str]:
 
 
 def _case(case: Evidence) -> str:
-    quote = f": {code(case.quote)}" if case.quote else ""
+    quote = f": {_codes(case.quote)}" if case.quote else ""
     turn = f" (turn {case.turn})" if case.quote and case.turn else ""
     return f"- **{escaped(case.name)}**: {escaped(case.why)}{quote}{turn}"
 
@@ -133,4 +139,4 @@ def _side(side: Side, kind: str) -> str:
     if kind == "goal":
         return f"[{side.row}] {state}: {escaped(side.evidence)}"
     turn = f" (turn {side.turn})" if side.turn and side.evidence else ""
-    return f"[{side.row}] {state}: {code(side.evidence) if side.evidence else 'never happened'}{turn}"
+    return f"[{side.row}] {state}: {_codes(side.evidence) if side.evidence else 'never happened'}{turn}"

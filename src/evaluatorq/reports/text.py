@@ -24,6 +24,11 @@ def one_line(text: str, width: int | None = None) -> str:
     return flat if width is None or len(flat) <= width else flat[: width - 1].rstrip() + "…"
 
 
+def by_lines(text: str, width: int | None = None) -> str:
+    """``printable`` with its line breaks, each line cut to ``width`` characters."""
+    return "\n".join(one_line(line, width) for line in text.splitlines())
+
+
 def plural(count: int, noun: str) -> str:
     """``1 turn``, ``2 turns``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
