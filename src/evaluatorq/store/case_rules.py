@@ -199,7 +199,7 @@ def _one_goal(value: JsonValue) -> Iterator[Problem]:
 
 def _script_to_follow(value: JsonValue) -> Iterator[Problem]:
     if isinstance(value, dict) and value.get("after_script") is not None and not value.get("script"):
-        yield Problem("says what follows the script, and there is none; give script, or leave it out", ("after_script",))
+        yield Problem("says what follows the script, and there is none; give script or leave it out", ("after_script",))
 
 
 persona_rule = record("a persona", PERSONA_REQUIRED, PERSONA_OPTIONAL)
@@ -215,7 +215,9 @@ _MADE_CRITERIA = list_of(
 )
 _MADE_SCENARIO: Fields = {**SCENARIO_OPTIONAL, "context": string, "ground_truth": string, "criteria": _made_criteria}
 made_persona_rule = record("a persona", {**PERSONA_REQUIRED, "name": string, "background": string}, PERSONA_OPTIONAL)
-made_scenario_rule = all_of(record("a scenario", {"name": string, "goal": string}, _MADE_SCENARIO), _one_goal, _script_to_follow)
+made_scenario_rule = all_of(
+    record("a scenario", {"name": string, "goal": string}, _MADE_SCENARIO), _one_goal, _script_to_follow
+)
 made_datapoint_rule = record(
     "a datapoint",
     {"persona": made_persona_rule, "scenario": made_scenario_rule},
