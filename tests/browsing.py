@@ -27,6 +27,7 @@ def chromium_started() -> Iterator[Chrome]:
     for flag in _FLAGS:
         options.add_argument(flag)
     started = Chrome(options=options, service=Service(driver))
+    started.set_script_timeout(100)
     try:
         yield started
     finally:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.observation import Observation
-from evaluatorq.records.expectations import expectation_failures
 from evaluatorq.records.statistics import wilson
 from evaluatorq.records.verdicts import Rate
 from evaluatorq.reports.charts import bars, lines
@@ -22,7 +21,7 @@ from evaluatorq.reports.document import QUALITY, Document, interval
 from evaluatorq.reports.progress import MARKS
 from evaluatorq.reports.terminal import STATE_MARKS, party, percent
 from evaluatorq.reports.text import plural, printable
-from evaluatorq.reports.transcript import ConversationView, Row, TurnView
+from evaluatorq.reports.transcript import ConversationView, Row, TurnView, facts_of
 from evaluatorq.reports.view import VERDICTS, Mean
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def template_environment(*packages: str) -> Environment:
     )  # fmt: skip
     made.filters.update(
         percent=percent, party=party, plural=plural, interval=interval, pieces=pieces, shade=_shade, observed=_observed,
-        failures=expectation_failures, bounds=_bounds, excerpt=_excerpt,
+        facts=facts_of, bounds=_bounds, excerpt=_excerpt,
     )  # fmt: skip
     made.globals.update(marks=MARKS, state_marks=STATE_MARKS)
     return made

@@ -128,31 +128,40 @@ def render_conversation(view: ConversationView, *, width: int = 80, color: bool 
         page.add(columns([row for said in turn.rows for row in _said(said, full=full)] + _scored(turn)))
     if view.criteria:
         page.add("", styled("Verdicts", "bold"), columns([_verdict_row(criterion) for criterion in view.criteria]))
-    facts = _fact_rows(view.result)
+    facts = facts_of(view.result)
     if facts:
-        page.add("", styled("Facts", "bold"), columns(facts))
+        page.add("", styled("Facts", "bold"), columns([_fact_row(fact) for fact in facts]))
     return page.text()
 
 
-def _fact_rows(result: SimulationResult) -> list[list[str | Text]]:
-    """What the world shows: expectations that failed, and what the agent said it did without having done it."""
-    rows: list[list[str | Text]] = []
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What the world shows of a conversation; ``state`` is ``None`` for what is neither right nor wrong."""
+
+    state: State | None
+    word: str
+    text: str
+
+
+def facts_of(result: SimulationResult) -> list[Fact]:
+    """Expectations that failed, what the agent said it did without having done it, and where it went in circles."""
+    facts: list[Fact] = []
     report = result.expectations
     if report is not None and report.met is not False:
         met = "every expectation was met" if report.met else "broken off, so expectations could not be measured"
-        rows.append([_state("pass" if report.met else "unknown", "expected"), met])
-    rows += [[_state("fail", "expected"), one_line(failure.text, 400)] for failure in expectation_failures(result)]
+        facts.append(Fact("pass" if report.met else "unknown", "expected", met))
+    facts += [Fact("fail", "expected", one_line(failure.text, 400)) for failure in expectation_failures(result)]
     for claim in result.claims or ():
         if not claim.backed:
             said = f"turn {claim.turn}: “{one_line(claim.words, 200)}”, without {one_line(claim.requires, 200)}"
-            rows.append([_state("fail", "claimed"), said])
+            facts.append(Fact("fail", "claimed", said))
     for found in result.prose_claims or ():
         if found.standing != "backed":
             said = f"turn {found.turn}: “{one_line(found.quote, 200)}”: {one_line(found.why, 200)} (found by a model)"
-            rows.append([_state("fail" if found.standing == "unbacked" else "unknown", "claimed"), said])
+            facts.append(Fact("fail" if found.standing == "unbacked" else "unknown", "claimed", said))
     path = path_of(result.cognition)
     if path is not None:
-        rows.append([styled("· held", "dim"), path])
+        facts.append(Fact(None, "held", path))
     flow = flow_of(result)
     for word, turns in (
         ("dead end", flow.dead_ends),
@@ -160,8 +169,12 @@ def _fact_rows(result: SimulationResult) -> list[list[str | Text]]:
         ("offer refused", flow.refused_offers),
     ):
         if turns:
-            rows.append([styled(f"· {word}", "dim"), f"turn {', '.join(map(str, turns))}"])
-    return rows
+            facts.append(Fact(None, word, f"turn {', '.join(map(str, turns))}"))
+    return facts
+
+
+def _fact_row(fact: Fact) -> list[str | Text]:
+    return [_state(fact.state, fact.word) if fact.state else styled(f"· {fact.word}", "dim"), fact.text]
 
 
 def _state(state: State, word: str) -> Text:

@@ -43,7 +43,7 @@ def viewer_app(folder: Path, host: str = "127.0.0.1", site: Site | None = None) 
     routes = [Route(address, _shown(made, page), methods=["GET"]) for address, page in ADDRESSES.items()]
     routes.append(Route("/runs/{key}/{number:int}/labels", _writing(made), methods=["POST"]))
     routes.append(Route("/static/{name}", _static, methods=["GET"]))
-    errors = (HTTPException, EvaluatorqError, StillReading, MovedOn)
+    errors = (HTTPException, EvaluatorqError, OSError, StillReading, MovedOn)
     handlers = {kind: partial(_failed, made) for kind in errors}
     return Guard(Starlette(routes=routes, exception_handlers=handlers), host)
 

@@ -24,7 +24,7 @@ STATIC = {
     "live.js": ("evaluatorq.viewer", "static/live.js", "text/javascript; charset=utf-8"),
 }
 """The files that pages load: where each of them is, and its type."""
-_LONGEST_VALUE = 2000
+_LONGEST_VALUE, _ONE_LINE = 2000, 60
 
 
 class Pages:
@@ -57,8 +57,10 @@ def static_file(name: str) -> tuple[bytes, str]:
 
 
 def as_json(value: JsonValue, most: int = _LONGEST_VALUE) -> str:
-    """A value of a state or an event, cut where it is long."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    """A value of a state, on one line where it fits, and cut where it is long."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str) and len(text) > _ONE_LINE:
+        text = json.dumps(value, ensure_ascii=False, indent=2)
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more characters)"
 
 

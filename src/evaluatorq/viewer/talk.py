@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from evaluatorq.model.assessments import StepAssessment
-from evaluatorq.model.cognition import Decided
 from evaluatorq.model.labels import Label, Source
 from evaluatorq.model.observation import Observation
 from evaluatorq.records.verdicts import CriterionView
@@ -34,8 +32,6 @@ class TurnFacts:
     seen: Observation | None = None
     changes: list[StateChange] = field(default_factory=list)
     decided: list[CriterionView] = field(default_factory=list)
-    assessments: list[StepAssessment] = field(default_factory=list)
-    listed: list[tuple[str, Decided]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +58,6 @@ def turn_facts(view: ConversationView) -> dict[int, TurnFacts]:
     for criterion in view.criteria:
         if criterion.turn is not None:
             facts.setdefault(criterion.turn, TurnFacts()).decided.append(criterion)
-    cognition = view.result.cognition
-    for step in cognition.assessments if cognition else ():
-        facts.setdefault(step.turn, TurnFacts()).assessments.append(step)
-    for name, items in cognition.lists.items() if cognition else ():
-        for item in items:
-            facts.setdefault(item.turn, TurnFacts()).listed.append((name, item))
     return facts
 
 

@@ -34,7 +34,8 @@ def conversation(site: Site, request: Request) -> Response:
     return site.pages.page(
         "conversation_page.html.j2", request, view=view, line=view.line, result=view.result, facts=turn_facts(view),
         subjects=subjects_of(view, labels), choice=choice, before=before, after=after,
-        unfinished=isinstance(book, OngoingBook) and number not in book.entries, can_label=found.file is not None, **values,
+        unfinished=isinstance(book, OngoingBook) and number not in book.entries,
+        can_label=found.file is not None, **values,
     )  # fmt: skip
 
 
