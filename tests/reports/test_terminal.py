@@ -20,6 +20,7 @@ from evaluatorq.reports.text import one_line, printable
 from evaluatorq.reports.transcript import conversation_view, render_conversation
 from evaluatorq.reports.view import Summary
 from evaluatorq.testing import a_datapoint, a_plan
+from made_runs import datapoints, talk
 
 ABOUT = About("nightly", run_id="0123456789abcdef", target="mine:agent")
 MIXED = [result(HELD), result(SEEN), result(HELD, OPEN), dead("target"), dead("judge")]
@@ -243,3 +244,18 @@ def test_a_listing_shows_how_far_unfinished_runs_are():
     assert "8 mine 0.50" in text
     assert "/store/done.json" not in text
     assert "/store/done.json" in render_listing(runs, full=True)
+
+
+def test_repeats_of_a_case_show_which_cases_pass_in_some_samples_only() -> None:
+    points = datapoints(3, samples=3)
+    held = [(True, True)] * 3 + [(True, True), (False, True), (True, None)] + [(True, None)] * 3
+    summary = Summary.of(talk(point, row, state) for row, (point, state) in enumerate(zip(points, held, strict=True)))
+    shown = render_summary(summary, About("made"), width=100)
+    assert "1 of 2 datapoints pass in some samples only (1 not known)" in shown
+    assert "1 of 3: P1" not in shown, "of what was decided"
+    assert "1 of 2: P1 · " in shown
+    assert "[3] [4]" in shown
+    open_ones = Summary.of(talk(point, row, (True, None)) for row, point in enumerate(points))
+    assert "not known: no two samples of 3 datapoints were decided" in render_summary(open_ones, About("made"))
+    once = Summary.of(talk(point, row) for row, point in enumerate(datapoints(3)))
+    assert "Flaky" not in render_summary(once, About("made"))

@@ -113,6 +113,15 @@ ENVIRONMENT = """environment:
   EQ_DEBUG                           1 shows where an error arose"""
 
 
+EXIT_CODES = """exit codes:
+  0    done; sim gate: every rule holds; sim replay --verify: nothing differs
+  1    a conversation ended in an error, or something could not be read or written; no verdict gives 1;
+       sim gate: a rule is broken; sim replay --verify: something differs
+  2    asked wrongly: an option, a setting, a case file, a run that is not there; nothing was done
+  3    sim gate only: no rule is broken, but one could not be measured
+  130  interrupted; sim resume goes on"""
+
+
 def run(words: Sequence[str] | None = None) -> int:
     """Runs the command that ``words`` name (``sys.argv`` without its first unless given)."""
     prepare_streams()
@@ -193,7 +202,7 @@ def _call(prog: str, command: Command, words: list[str]) -> int:
 def _group_parser(prog: str, group: Group) -> Parser:
     width = max(map(len, group.commands)) + 2
     lines = [f"  {name:<{width}}{entry.about}" for name, entry in group.commands.items()]
-    more = [ENVIRONMENT, ""] if group is ROOT or group is SIM else []
+    more = [EXIT_CODES, "", ENVIRONMENT, ""] if group is ROOT or group is SIM else []
     epilog = "\n".join(["commands:", *lines, "", *more, f"Each of them has --help: {prog} COMMAND --help"])
     parser = Parser(prog, group.about, epilog)
     parser.usage = f"{prog} COMMAND [OPTION ...]"

@@ -36,7 +36,7 @@ STYLES = {
 }  # fmt: skip
 STATE_MARKS: dict[State, str] = {"pass": "✓", "fail": "✗", "unknown": "?"}
 _BAR = 24
-_MOST_FINDINGS, _MOST_BROKEN, _MOST_UNKNOWN = 5, 20, 8
+_MOST_FINDINGS, _MOST_BROKEN, _MOST_UNKNOWN, _MOST_FLAKY = 5, 20, 8, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +215,28 @@ def _rate_rows(summary: Summary) -> list[list[str | Text]]:
         rows.append(["Criteria", _rate(summary.audits, "held")])
     if summary.expectations.total:
         rows.append(["Expectations", _rate(summary.expectations, "met")])
+    if repeats := summary.repeats:
+        rows.append(["Flaky", _flaky(repeats)])
     names = dict.fromkeys((*summary.scores, *summary.undecided))
     rows += [[one_line(name, 24), _mean(summary, name)] for name in names]
     return rows
+
+
+def _flaky(repeats: Sequence[Sequence[ConversationLine]]) -> str:
+    """Which datapoints pass in some of their samples only, of those with two or more that passed or failed."""
+    decided = [[line for line in lines if line.verdict in ("passed", "failed")] for lines in repeats]
+    decided = [lines for lines in decided if len(lines) > 1]
+    if not decided:
+        return f"not known: no two samples of {plural(len(repeats), 'datapoint')} were decided"
+    flaky = [lines for lines in decided if len({line.verdict for line in lines}) > 1]
+    open_ones = f" ({len(repeats) - len(decided)} not known)" if len(decided) < len(repeats) else ""
+    told = [f"{len(flaky)} of {plural(len(decided), 'datapoint')} pass in some samples only{open_ones}"]
+    for lines in flaky[:_MOST_FLAKY]:
+        passed = sum(line.verdict == "passed" for line in lines)
+        rows = " ".join(f"[{line.index}]" for line in lines[:10]) + (" …" if len(lines) > 10 else "")
+        told.append(f"{passed} of {len(lines)}: {one_line(f'{lines[0].persona} · {lines[0].scenario}', 60)} {rows}")
+    more = len(flaky) - _MOST_FLAKY
+    return "\n".join([*told, *([f"and {more} more: evaluatorq sim samples"] if more > 0 else [])])
 
 
 def _mean(summary: Summary, name: str) -> str:

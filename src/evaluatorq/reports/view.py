@@ -66,6 +66,7 @@ class ConversationLine:
     turns: int
     tokens: int | None
     severity: tuple[int, float]
+    datapoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ def line_of(result: SimulationResult, index: int, criteria: list[CriterionView])
         turns=result.turn_count,
         tokens=result.token_usage.total_tokens if result.token_usage_known else None,
         severity=(_severity(verdict, deciding, result), score),
+        datapoint=str(result.metadata.get("datapoint_id") or ""),
     )
 
 
@@ -257,6 +259,15 @@ class Summary:
         """All criteria of all conversations: held, broken, not audited."""
         rates = [tally.rate for tally in self.criteria.values()]
         return Rate(sum(r.yes for r in rates), sum(r.no for r in rates), sum(r.unknown for r in rates))
+
+    @property
+    def repeats(self) -> list[list[ConversationLine]]:
+        """The conversations of each datapoint that has several: its samples."""
+        found: dict[str, list[ConversationLine]] = {}
+        for line in sorted(self.lines, key=lambda line: line.index):
+            if line.datapoint:
+                found.setdefault(line.datapoint, []).append(line)
+        return [lines for lines in found.values() if len(lines) > 1]
 
     def findings(self, most: int = 5) -> list[Finding]:
         """What a reader should look at first, worst first; conversations that tell the same are one finding.
