@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from evaluatorq.model.belief import BeliefUpdate
-from evaluatorq.model.cognition import FIVE_A_CALL, AcceptPolicy, Detector
+from evaluatorq.model.cognition import FIVE_A_CALL, AcceptPolicy, Cognition, Detector
 from evaluatorq.model.messages import assistant, user
 from evaluatorq.records.accept import Acceptance, accept, normal_form
 from evaluatorq.records.belief import flat_view, graph_of
@@ -24,6 +26,14 @@ def test_the_preset_keeps_the_first_spelling_and_refuses_repeats_and_blanks() ->
     assert [one.stored for one in first] == ["Chest  Pain", None, None, None]
     assert [one.refused for one in first] == [None, "blank", "blank", "duplicate"]
     assert [one.refused for one in second] == ["duplicate", None]
+
+
+def test_a_policy_that_there_is_not_is_told_with_those_there_are() -> None:
+    rule = {"tool": "log", "argument": "flags", "policy": "five_a_cal"}
+    with pytest.raises(
+        ValidationError, match="no policy is called 'five_a_cal'; there is five_a_call, or give its keys"
+    ):
+        Cognition.model_validate({"lists": {"flags": rule}})
 
 
 def test_the_cap_is_for_each_call_so_that_two_calls_may_add_nine() -> None:

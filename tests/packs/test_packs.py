@@ -219,6 +219,17 @@ def test_a_case_that_tells_its_own_secret_is_refused_before_anything_runs() -> N
         simulate_sync(pack="incident", datapoints=[case.model_copy(update={"scenario": told})], offline=True)
 
 
+def test_a_case_that_hides_what_its_truth_does_not_have_is_refused() -> None:
+    [case] = [one for one in find_pack("incident").cases(0) if one.id == "mail-late"]
+    for update, says in (
+        ({"hidden": ["/severity", "/levle"]}, "hides /levle and has no /levle in its truth"),
+        ({"truth": None, "hidden": [""]}, "hides all of it and has no truth"),
+    ):
+        one = case.model_copy(update={"scenario": case.scenario.model_copy(update=update)})
+        with pytest.raises(CaseError, match=says):
+            simulate_sync(pack="incident", datapoints=[one], offline=True)
+
+
 def test_a_leak_is_found_and_what_a_tool_read_out_is_none(triage: SimulationResults) -> None:
     assert not any(result.cognition.secrecy.leaks for result in triage)  # type: ignore[union-attr]
     [case] = [one for one in find_pack("incident").cases(0) if one.id == "mail-late"]

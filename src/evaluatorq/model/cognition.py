@@ -43,7 +43,11 @@ PRESETS = {"five_a_call": FIVE_A_CALL}
 
 
 def _preset(value: object) -> object:
-    return PRESETS.get(value, value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    if value not in PRESETS:
+        raise ValueError(f"no policy is called {value!r}; there is {', '.join(PRESETS)}, or give its keys")
+    return PRESETS[value]
 
 
 class ListRule(Strict):

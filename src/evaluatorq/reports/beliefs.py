@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from evaluatorq.records.metrics_summary import Calibration, Estimate, MetricsSummary
 from evaluatorq.records.secrecy_summary import SecrecySummary
+from evaluatorq.reports.text import plural
 
 _WIDTH = 32
 
@@ -18,7 +19,8 @@ def beliefs_text(summary: MetricsSummary, secrecy: SecrecySummary) -> str:
 
 
 def _decisions(summary: MetricsSummary) -> Iterator[str]:
-    yield f"Beliefs of {summary.conversations} conversations (95 % intervals; samples of one case count as one cluster)"
+    count = plural(summary.conversations, "conversation")
+    yield f"Beliefs of {count} (95 % intervals; samples of one case count as one cluster)"
     yield _line("Right level", summary.correct, percent=True)
     yield _line("Absolute error", summary.absolute_error)
     yield _line("Too grave", summary.over, percent=True)

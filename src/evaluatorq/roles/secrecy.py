@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from evaluatorq.conversation.checks import value_at
 from evaluatorq.errors import CaseError
-from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.cases import Scenario, SimulationDatapoint
 from evaluatorq.records.secrecy import secrecy_of
 from evaluatorq.roles.prompts_user import user_system
 
@@ -24,9 +25,20 @@ def is_independent(datapoint: SimulationDatapoint) -> bool:
     return user_system(persona, scenario) == user_system(persona, other)
 
 
+def _check_hidden(scenario: Scenario) -> None:
+    """A place that is not there would hide nothing, and what was meant would not be looked for."""
+    for pointer in scenario.hidden or ():
+        if value_at(scenario.truth, pointer) is None:
+            lacks = "has no truth" if scenario.truth is None else f"has no {pointer} in its truth"
+            raise CaseError(f"scenario {scenario.name!r} hides {pointer or 'all of it'} and {lacks}", field="hidden")
+
+
 def check_secrets(datapoints: Iterable[SimulationDatapoint]) -> None:
-    """``CaseError`` for the first case whose user would be told something that its truth hides."""
+    """``CaseError`` for the first case whose user would be told something that its truth hides, and for one that hides
+    what its truth does not have.
+    """
     for datapoint in datapoints:
+        _check_hidden(datapoint.scenario)
         if datapoint.scenario.truth is None:
             continue
         name, told = datapoint.scenario.name, secrecy_of(datapoint, ()).told_by_the_case
