@@ -144,7 +144,7 @@ def _errors(document: Document) -> Iterator[str]:
 def _tokens(document: Document) -> Iterator[str]:
     yield from ("", "## Tokens and cost", "")
     if not document.spent.total_tokens and not document.summary.usage_unknown:
-        yield "None: no model was asked."
+        yield f"{document.about.no_tokens.capitalize()}."
         return
     rows = [
         [

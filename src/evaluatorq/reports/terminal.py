@@ -77,6 +77,13 @@ class About:
         notes = (_made_from(run.origin),) if run.origin else ()
         return replace(about, notes=notes, asked=_asks_models(run)).analysed(run)
 
+    @property
+    def no_tokens(self) -> str:
+        """What it means that no tokens were spent."""
+        if self.asked is None:
+            return "none reported"
+        return "none: no model gave an answer" if self.asked else "none: no model was asked"
+
     def analysed(self, run: SimulationRun) -> Self:
         """The same with what was made of the run as a whole, and what that and making its cases cost."""
         spent = {category: usage for category, usage in run.usage_by_category.items() if category != CONVERSATIONS}
@@ -350,16 +357,11 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest} s"
 
 
-_NO_TOKENS: dict[bool | None, str] = {
-    True: "none: no model gave an answer", False: "none: no model was asked", None: "none reported"
-}  # fmt: skip
-
-
 def _tokens(summary: Summary, about: About) -> str:
     usage = sum(about.spent.values(), summary.usage)
     unknown = f"; {plural(summary.usage_unknown, 'conversation')} did not tell all" if summary.usage_unknown else ""
     if not usage.total_tokens:
-        return _NO_TOKENS[about.asked if not unknown else None] + unknown
+        return ("none reported" if unknown else about.no_tokens) + unknown
     parts = {party(role): spent for role, spent in summary.usage_by_role.items()}
     parts |= {category.replace("_", " "): spent for category, spent in about.spent.items()}
     roles = ", ".join(f"{name} {spent.total_tokens:,}" for name, spent in parts.items() if spent.total_tokens)

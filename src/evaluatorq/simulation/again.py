@@ -34,11 +34,11 @@ from evaluatorq.run.past import Past
 from evaluatorq.run.rebuild import rebuild as rebuild_file
 from evaluatorq.run.rescore import rescore as rescore_file
 from evaluatorq.run.verify import Verification, verify_run
-from evaluatorq.simulation.api import SimulationResults, redactor_of, resumed_config, run_options, write_results
+from evaluatorq.simulation.api import SimulationResults, redactor_of, resumed_config, run_options
 from evaluatorq.simulation.assemble import Assembly, Cases, assembled, plan_of
 from evaluatorq.simulation.config import SimulationConfig
 from evaluatorq.simulation.made_from import recording_for
-from evaluatorq.simulation.report_files import write_reports
+from evaluatorq.simulation.report_files import write_outputs
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
 from evaluatorq.store.run_facts import find_facts
@@ -120,8 +120,7 @@ async def fork(
         outcome = await fork_plan(
             plan, dict(enumerate(prefixes.values())), crew, options, with_telemetry(config, sinks)
         )
-    write_results(outcome, config.results)
-    write_reports(outcome, config.report_md, config.report_html)
+    await write_outputs(outcome, config)
     return outcome
 
 
@@ -158,8 +157,7 @@ async def rejudge(
         crew = recording.crew(assembly.crew)
         options = replace(run_options(config, plan, keep=keep), redactor=redactor_of(config, crew, plan))
         outcome = await run_plan(plan, crew, options, with_telemetry(config, sinks), conduct=recording.conduct)
-    write_results(outcome, config.results)
-    write_reports(outcome, config.report_md, config.report_html)
+    await write_outputs(outcome, config)
     return outcome
 
 

@@ -25,10 +25,9 @@ from evaluatorq.simulation.entry import simulate, simulate_sync
 from evaluatorq.simulation.orders import OrderOptions
 from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.simulation.recording import must_be_given_again
-from evaluatorq.simulation.report_files import check_outputs, is_file_name, write_reports
+from evaluatorq.simulation.report_files import check_outputs, is_file_name, write_outputs
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
-from evaluatorq.store.atomic import replace_file
 from evaluatorq.store.journal import JournalReader
 from evaluatorq.store.paths import sanitise_run_name
 from evaluatorq.store.runs import find_journal, find_run
@@ -46,7 +45,6 @@ __all__ = [
     "saved_as",
     "simulate",
     "simulate_sync",
-    "write_results",
 ]
 
 
@@ -87,8 +85,7 @@ async def run_simulation(config: SimulationConfig, *, sinks: Sequence[Sink] = ()
         await try_worlds(plan, crew)
         options = replace(run_options(config, plan, keep=keep), redactor=redactor_of(config, crew, plan))
         outcome = await run_plan(plan, crew, options, with_telemetry(config, sinks))
-    write_results(outcome, config.results)
-    write_reports(outcome, config.report_md, config.report_html)
+    await write_outputs(outcome, config)
     return outcome
 
 
@@ -127,8 +124,7 @@ async def resume_simulation(
         )
         watchers = with_telemetry(config, sinks)
         outcome = await resume_plan(folder, crew, options, watchers, conduct=conduct)
-    write_results(outcome, config.results)
-    write_reports(outcome, config.report_md, config.report_html)
+    await write_outputs(outcome, config)
     return outcome
 
 
@@ -209,13 +205,6 @@ def report_file(path: Path | None, plan: RunPlan) -> Path | None:
     if path is None or is_file_name(path):
         return path
     return path / f"sim-report-{sanitise_run_name(plan.run_name)}-{plan.created_at:%Y%m%d-%H%M%S}.json"
-
-
-def write_results(outcome: RunOutcome, path: Path | None) -> None:
-    """Writes the results as JSON Lines, whole or not at all; nothing for a run that is not complete."""
-    if path is None or outcome.interrupted:
-        return
-    replace_file(path, (result.model_dump_json().encode() + b"\n" for result in outcome.iter_results()))
 
 
 def _whose_fault(outcome: RunOutcome) -> str:

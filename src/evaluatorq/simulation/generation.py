@@ -46,7 +46,6 @@ from evaluatorq.simulation.api import (
     redactor_of,
     resumed_options,
     run_options,
-    write_results,
 )
 from evaluatorq.simulation.assemble import Cases, assembled, plan_of, redaction_rules
 from evaluatorq.simulation.drafting import Drafting, drafting
@@ -54,7 +53,7 @@ from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.models import Models, fast_model, fast_place, opened_models
 from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, RunConfig, RunOptions
-from evaluatorq.simulation.report_files import check_outputs, write_reports
+from evaluatorq.simulation.report_files import check_outputs, write_outputs
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
 from evaluatorq.simulation.workshop import Openings, Workshop, paired, retry_of, some, spoken
@@ -165,8 +164,7 @@ async def run_made(
             await try_worlds(plan, crew)
         options = replace(options, redactor=redactor_of(config, crew, plan))
         outcome = await run_plan(plan, crew, options, with_telemetry(config, sinks))
-    write_results(outcome, config.results)
-    write_reports(outcome, config.report_md, config.report_html)
+    await write_outputs(outcome, config)
     return outcome
 
 

@@ -1,10 +1,13 @@
-"""Reports for reading beside a run's file: Markdown and HTML, whole or not at all."""
+"""What is written beside a run's own file: results as JSON Lines, and reports for reading."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import anyio
+import anyio.to_thread
 
 from evaluatorq.errors import ConfigError, StoreError
 from evaluatorq.model.results import SimulationResult
@@ -64,12 +67,23 @@ def is_file_name(path: Path) -> bool:
     return bool(path.suffix) and not path.is_dir()
 
 
-def write_reports(outcome: RunOutcome, md: Path | None, html: Path | None) -> None:
-    """Writes the reports that were asked for; none for a run that is not complete."""
+async def write_outputs(outcome: RunOutcome, config: SimulationConfig) -> None:
+    """Writes the results and reports that were asked for, whole or not at all; none for a run that is not complete.
+
+    In a worker thread: a large run takes a while, and the event loop may be somebody else's too.
+    """
+    if not outcome.interrupted:
+        await anyio.to_thread.run_sync(_write, outcome, config)
+
+
+def _write(outcome: RunOutcome, config: SimulationConfig) -> None:
+    if config.results is not None:
+        lines = (result.model_dump_json().encode() + b"\n" for result in outcome.iter_results())
+        replace_file(config.results, lines)
     run = outcome.header
-    if outcome.interrupted or run is None:
+    if run is None:
         return
-    wanted: tuple[tuple[Format, Path | None], ...] = (("md", md), ("html", html))
+    wanted: tuple[tuple[Format, Path | None], ...] = (("md", config.report_md), ("html", config.report_html))
     for form, path in wanted:
         if path is not None:
             from evaluatorq.reports.terminal import About  # noqa: PLC0415
