@@ -71,7 +71,7 @@ def test_a_run_that_was_stopped_is_gone_on_with_first(inside, folder):
     (saved,) = (folder / ".evaluatorq" / "sim-runs").glob("*.json")
     run_id = json.loads(saved.read_text())["run_id"]
     saved.unlink()
-    for words, code in ((["gate", run_id], 3), (["compare", run_id, run_id], 1)):
+    for words, code in ((["gate", run_id], 3), (["compare", run_id, run_id], 2)):
         refused = inside("sim", *words)
         assert (refused.code, refused.out) == (code, "")
         assert f"go on with it first: evaluatorq sim resume {run_id}" in " ".join(refused.err.split())
@@ -192,9 +192,21 @@ def test_conversations_are_forked_judged_scored_and_written_again(two_runs, fold
         (["rescore", "good"], 2, "--evaluator"),
         (["rescore", "good", "--evaluator", "goal_acheived"], 2, "did you mean goal_achieved?"),
         (["rebuild", "nobody"], 2, "no journal answers to 'nobody'"),
+        (["simulate", "--target", "demo", "--from-run", "config.toml"], 2, "config.toml is not JSON"),
+        (["simulate", "--target", "demo", "--from-run", "settings.json"], 2, "settings.json is not a simulation run"),
+        (
+            ["simulate", "--target", "demo", "--from-run", "abc1234"],
+            2,
+            "the beginning of a run id has 8 characters or more",
+        ),
+        (["compare", "good", "settings.json"], 2, "settings.json is not a simulation run"),
+        (["replay", "settings.json", "--verify"], 2, "settings.json is not a simulation run"),
+        (["rescore", "settings.json", "--evaluator", "goal_achieved"], 2, "settings.json is not a simulation run"),
     ],
 )
-def test_what_cannot_be_done_again_says_why(two_runs, words, code, said):
+def test_what_cannot_be_done_again_says_why(two_runs, folder, words, code, said):
+    (folder / "config.toml").write_text("[simulate]\n")
+    (folder / "settings.json").write_text('{"mode": "dark"}')
     refused = two_runs("sim", *words)
     assert (refused.code, refused.out) == (code, "")
     assert said in " ".join(refused.err.split())

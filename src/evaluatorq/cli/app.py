@@ -16,7 +16,14 @@ from typing import Protocol
 from evaluatorq import __version__
 from evaluatorq.cli.console import prepare_streams, say
 from evaluatorq.cli.parsing import Parser
-from evaluatorq.errors import CaseError, ConfigError, EvaluatorqError, MissingLLMCredentialsError, RunNotFound
+from evaluatorq.errors import (
+    CaseError,
+    ConfigError,
+    EvaluatorqError,
+    MissingLLMCredentialsError,
+    ReplayDrift,
+    ReplayError,
+)
 
 OK, FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
@@ -160,7 +167,9 @@ def _told(error: BaseException) -> int:
     match error:
         case KeyboardInterrupt():
             line, code = "Interrupted.", INTERRUPTED
-        case ConfigError() | CaseError() | RunNotFound() | MissingLLMCredentialsError():
+        case ReplayDrift():
+            line, code = f"Error: {error}{notes}", FAILED
+        case ConfigError() | CaseError() | ReplayError() | MissingLLMCredentialsError():
             line, code = f"Error: {error}{notes}", USAGE
         case EvaluatorqError() | OSError():
             line, code = f"Error: {error}{notes}", FAILED

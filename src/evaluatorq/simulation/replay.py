@@ -72,6 +72,8 @@ def _read(path: Path) -> dict[str, JsonValue]:
         raise ReplayError(f"{path} is not JSON") from error
     if not isinstance(value, dict):
         raise ReplayError(f"{path} is not a simulation run: it holds no JSON object")
+    if not value.keys() & {"datapoints", "results"}:
+        raise ReplayError(f"{path} is not a simulation run: it has neither results nor datapoints")
     return value
 
 

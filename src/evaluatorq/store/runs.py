@@ -31,6 +31,7 @@ _LIST_ENDS = re.compile(rb"\n  (?=\])")
 _CHUNK, _OVERLAP = 1 << 20, 32
 """How much is read at once, and how much of it may be the beginning of a list's first or last line."""
 _LEAST_PREFIX = 8
+_SHORT_PREFIX = re.compile(r"[0-9a-f]{4,7}")
 _STAMP = re.compile(r"_\d{8}-\d{6}(_\d{3})?$")
 
 
@@ -420,6 +421,8 @@ def _near(wanted: str, folder: Path) -> str:
     names = {path.stem for path in folder.glob("*.json")}
     names |= {_STAMP.sub("", name) for name in names}
     near = get_close_matches(wanted.removesuffix(".json"), sorted(names), n=3)
+    if _SHORT_PREFIX.fullmatch(wanted) and not near:
+        return f"the beginning of a run id has {_LEAST_PREFIX} characters or more; "
     return f"did you mean {' or '.join(near)}? " if near else ""
 
 
