@@ -274,12 +274,16 @@ class OpenTelemetrySink:
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
+def has_provider() -> bool:
+    """The process has set up a provider of its own."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
 def provider_from_environment() -> TracerProvider | None:
     """A provider that sends spans where the environment says (OTLP over HTTP); ``None``, which means the process's own
     provider, where it says nothing or the process has set one up. Spans are sent in the background until exit.
     """
-    configured = trace.get_tracer_provider()
-    if not isinstance(configured, trace.ProxyTracerProvider) or not any(os.environ.get(name) for name in ENDPOINTS):
+    if has_provider() or not any(os.environ.get(name) for name in ENDPOINTS):
         return None
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415  only to send
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415

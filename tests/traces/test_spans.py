@@ -233,10 +233,14 @@ async def test_spans_go_to_the_endpoint_that_the_environment_names(
     assert len(seen) == 1
 
 
-def test_a_run_is_asked_for_spans_by_an_option() -> None:
+def test_a_run_is_asked_for_spans_by_an_option_and_warns_where_nobody_gets_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from evaluatorq.simulation.config import SimulationConfig
     from evaluatorq.simulation.telemetry import with_telemetry
 
     config = SimulationConfig.parse({"target": "demo", "offline": True, "otel": True})
-    assert [type(sink).__name__ for sink in with_telemetry(config, [])] == ["OpenTelemetrySink"]
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    with pytest.warns(UserWarning, match="otel has no effect: this process has no OpenTelemetry provider, and OTEL_"):
+        assert [type(sink).__name__ for sink in with_telemetry(config, [])] == ["OpenTelemetrySink"]
     assert with_telemetry(SimulationConfig.parse({"target": "demo", "offline": True}), []) == []
