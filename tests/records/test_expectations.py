@@ -9,7 +9,7 @@ import json
 import pytest
 from pydantic import JsonValue, ValidationError
 
-from evaluatorq.model.expectations import Expectations
+from evaluatorq.model.expectations import Claims, Expectations
 from evaluatorq.model.messages import Message, assistant, tool_call, tool_result, user
 from evaluatorq.model.observation import (
     Act,
@@ -180,7 +180,45 @@ FAILS: list[tuple[dict[str, object], str]] = [
     ({"turns": [{"turn": 2, "resolutions": [{"act": 1, "resolution": "missing"}]}]},
      "turn 2: resolution [act 1]: expected missing, got none recorded"),
     ({"turns": [{"turn": 3}]}, "turn: expected turn 3 to take place, got 2 turns of the agent"),
+    ({"calls": {"find": {"at_least": 2}}}, "calls [find]: expected at least 2, got 1"),
+    ({"counts": {"/orders": {"at_least": 3, "at_most": 4}}},
+     "counts [/orders]: expected at least 3 and at most 4, got 2"),
+    ({"state": [{"pointer": "/orders/B2/status", "equals": "SEEN", "ignore_case": True}]},
+     'state [/orders/B2/status]: expected "SEEN", got "Sent"'),
+    ({"acts": {"any_of": [[], ["greet"]]}},
+     "acts: expected [] or [greet], got [apply_operation refund needs_clarification, greet, apply_operation refund]"),
+    ({"turns": [{"turn": 2, "commands": []}]}, "turn 2: commands: expected [], got [refund]"),
+    ({"turns": [{"turn": "last", "events": []}]}, "turn 2: events: expected [], got [refunded:A1, mailed]"),
+    ({"turns": [{"turn": 1, "counts": {"/refunds": 1}}]}, "turn 1: counts [/refunds]: expected 1, got 0"),
+    ({"turns": [{"turn": 1, "interactions": {"case:1": []}}]},
+     "turn 1: interactions [case:1]: expected [], got [active]"),
 ]  # fmt: skip
+
+
+def test_every_kind_of_claim_is_in_both_tables() -> None:
+    def named(expect: dict[str, object]) -> set[str]:
+        turns = [turn for turn in expect.get("turns", []) if isinstance(turn, dict)]
+        return set(expect).union(*map(set, turns))
+
+    for table in (HOLDS, [expect for expect, _ in FAILS]):
+        assert set(Claims.model_fields) - set[str]().union(*map(named, table)) == set()
+
+
+@pytest.mark.parametrize(
+    ("expect", "text"),
+    [
+        ({}, None),
+        ({"outcome": "fails"}, None),
+        ({"outcome": {"fails_with": "timeout"}}, None),
+        ({"turns": [{"turn": 1, "outcome": "succeeds"}, {"turn": "last", "outcome": "fails"}]}, None),
+        ({"outcome": "succeeds"}, "outcome: expected succeeds, got failed with timeout"),
+        ({"outcome": {"fails_with": "auth"}}, "outcome: expected fails with auth, got failed with timeout"),
+        ({"turns": [{"turn": 1, "outcome": "fails"}]}, "turn 1: outcome: expected fails, got succeeded"),
+    ],
+)
+def test_a_conversation_that_fails_is_held_to_how_it_failed(expect: dict[str, object], text: str | None) -> None:
+    broken = a_result(ONE, TWO.model_copy(update={"error_code": "timeout"}))
+    assert failures(expect, broken) == ([] if text is None else [text])
 
 
 @pytest.mark.parametrize("expect", HOLDS, ids=json.dumps)
