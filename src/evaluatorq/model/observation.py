@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable
+from functools import cache
 from typing import Literal
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
@@ -29,8 +30,13 @@ class _Sparse(Record):
     @model_serializer(mode="wrap")
     def _omit_defaults(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
         dumped: dict[str, JsonValue] = handler(self)
-        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        defaults = _defaults(type(self))
         return {key: value for key, value in dumped.items() if not _is_default(value, defaults.get(key))}
+
+
+@cache
+def _defaults(kind: type[_Sparse]) -> dict[str, object]:
+    return {name: field.default for name, field in kind.model_fields.items()}
 
 
 def _is_default(value: JsonValue, default: object) -> bool:

@@ -85,12 +85,13 @@ class Usage(BaseModel):
             return NotImplemented
         if self is NO_USAGE or other is NO_USAGE:
             return other if self is NO_USAGE else self
-        ours, theirs = self.__dict__, other.__dict__
-        values: dict[str, int | float | None] = {name: ours[name] + theirs[name] for name in _COUNTS}
-        for name in _COSTS:
-            a, b = ours[name], theirs[name]
-            values[name] = b if a is None else a if b is None else a + b
-        return NO_USAGE.model_copy(update=values)
+        ours: dict[str, int | float | None] = self.__dict__
+        more = {
+            name: value + (ours[name] or 0)
+            for name, value in other.__dict__.items()
+            if value or (value is not None and ours[name] is None)  # adding nothing changes nothing
+        }
+        return self.model_copy(update=more)
 
     __radd__ = __add__
 

@@ -51,11 +51,12 @@ _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1{HIDDEN}",
     ),
 )
-_NEEDLES: dict[bytes, tuple[bytes, ...]] = {
-    **dict.fromkeys((
-        b"passw", b"secret", b"authoriz", b"credential", b"cookie", b"eyj", b"_pat", b"glpat", b"xox", b"hf_", b"akia",
-        b"asia", b"aiza", b"sig=", b"signature=",
-    ), ()),
+_ALONE = (
+    b"passw", b"secret", b"authoriz", b"credential", b"cookie", b"eyj", b"_pat", b"glpat", b"xox", b"hf_", b"akia",
+    b"asia", b"aiza",
+)  # fmt: skip
+_TOGETHER: dict[bytes, tuple[bytes, ...]] = {
+    b"=": (b"sig=", b"signature="),
     b"key": (
         b"?key=", b"&key=", b"private key",
         *(kind + tie + b"key" for kind in (b"api", b"access", b"private") for tie in (b"", b"_", b"-")),
@@ -66,7 +67,7 @@ _NEEDLES: dict[bytes, tuple[bytes, ...]] = {
     b"basic": (b"basic ", b"basic\\", b"basic\xc2", b"basic\xe1", b"basic\xe2", b"basic\xe3"),
 }  # fmt: skip
 """What a credential in a line comes with, and where that is common, with which of these. Looking closely at a line
-takes a millisecond, so it has to be rare.
+takes a millisecond, so it has to be rare; this look takes as long as writing the line.
 """
 _GITHUB = re.compile(rb"gh[pousr]_")
 
@@ -74,8 +75,11 @@ _GITHUB = re.compile(rb"gh[pousr]_")
 def _may_hold_secrets(encoded: bytes) -> bool:
     """Quick, and never wrong when it says no: a text with a credential in it has one of these in its JSON form."""
     low = encoded.lower()
-    for needle, closer in _NEEDLES.items():
-        if needle in low and (not closer or any(map(low.__contains__, closer))):
+    for needle in _ALONE:
+        if needle in low:
+            return True
+    for needle, closer in _TOGETHER.items():
+        if needle in low and any(map(low.__contains__, closer)):
             return True
     if low.count(b"token") > low.count(b"tokens"):
         return True
@@ -225,6 +229,7 @@ class Redactor:
         self._rules = tuple(rules)
         self._key = key
         self._scopes = frozenset(scopes)
+        self._withholding = Withholding(self._scopes, key)
         longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
         needles = {json.dumps(secret)[1:-1] for secret in longest_first} | set(longest_first)
@@ -290,7 +295,7 @@ class Redactor:
 
     def withholding(self, scenario: Scenario) -> Withholding:
         """What of a conversation in this scenario is kept back as a whole."""
-        return Withholding(self._scopes | set(scenario.redact or ()), self._key)
+        return Withholding(self._scopes | set(scenario.redact), self._key) if scenario.redact else self._withholding
 
     # ---------------------------------------------------------------- records
 
