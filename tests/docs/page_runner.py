@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -23,10 +24,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from warm_commands import WarmCommands
+
 FENCE = re.compile(r"^```(\w*|\{\w+\})\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NOT_RUN = re.compile(r"\*Not run: (.+)\.\*\n+\Z")
 FILE = re.compile(r"# ([\w./-]+\.\w+)\n")
 CODE = re.compile(r"# exit code (\d+)")
+SHELL = re.compile(r"[|&;<>$`(]")
 VOLATILE = (
     (re.compile(r"(?<!\d)\d{8}-\d{6}\b"), "STAMP"),
     (re.compile(r"(?<![\w.])(?=[0-9a-f]*\d)[0-9a-f]{8,64}\b"), "ID"),
@@ -120,6 +124,7 @@ class Page:
 
     folder: Path
     env: dict[str, str]
+    warm: WarmCommands
     here: Path = field(init=False)
     ports: dict[str, int] = field(default_factory=dict)
     started: list[subprocess.Popen[str]] = field(default_factory=list)
@@ -171,21 +176,26 @@ class Page:
         if command.endswith("&"):
             self.start(command)
             return
+        if command.startswith("evaluatorq ") and not SHELL.search(command):
+            status, printed = self.warm.run(shlex.split(command, comments=True)[1:], self.here, self.env)
+        else:
+            status, printed = self.bash(command)
+        code = CODE.search(command)
+        assert status == (int(code[1]) if code else 0), f"{place}: {command}: {status}\n{printed}"
+        if shown is not None:
+            self.compare(shown, printed, f"{place}: {command}")
+
+    def bash(self, command: str) -> tuple[int, str]:
+        """Exit code and output of a shell, whose folder is then the page's."""
+        script = f"trap 'pwd > {self.folder}/.here' EXIT\n{command}"
         done = subprocess.run(
-            ["bash", "-c", self.script(command)],
+            ["bash", "-c", script],
             cwd=self.here, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=90,
             check=False,
         )  # fmt: skip
         self.here = Path((self.folder / ".here").read_text().strip())
         (self.folder / ".here").unlink()
-        code = CODE.search(command)
-        assert done.returncode == (int(code[1]) if code else 0), f"{place}: {command}: {done.returncode}\n{done.stdout}"
-        if shown is not None:
-            self.compare(shown, done.stdout, f"{place}: {command}")
-
-    def script(self, command: str) -> str:
-        """The command for bash, which notes afterwards where it is."""
-        return f"trap 'pwd > {self.folder}/.here' EXIT\n{command}"
+        return done.returncode, done.stdout
 
     def start(self, command: str) -> None:
         """Starts a server and waits until it listens."""

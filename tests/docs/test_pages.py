@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from page_runner import Page, blocks_of, environment
+from warm_commands import WarmCommands
 
 from evaluatorq import errors, packs
 from evaluatorq.environments import registry as environments
@@ -80,11 +81,17 @@ def endpoint() -> Iterator[FakeEndpoint]:
         yield fake
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmCommands]:
+    with WarmCommands() as started:
+        yield started
+
+
 @pytest.fixture
-def page(tmp_path: Path, endpoint: FakeEndpoint) -> Iterator[Page]:
+def page(tmp_path: Path, endpoint: FakeEndpoint, warm: WarmCommands) -> Iterator[Page]:
     folder = tmp_path / "page"
     folder.mkdir()
-    page = Page(folder, environment(endpoint.base_url, tmp_path))
+    page = Page(folder, environment(endpoint.base_url, tmp_path), warm)
     yield page
     page.close()
 
