@@ -12,7 +12,7 @@ from viewing import Viewer, serving, unfinished
 
 from evaluatorq.model.messages import Message, assistant, tool_call, user
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.store.journal import JournalReader
+from evaluatorq.store.journal import Journal, JournalReader
 from evaluatorq.store.runs import iter_results, run_parts
 from made_runs import datapoints, header, talk
 
@@ -350,3 +350,22 @@ def test_a_run_that_was_saved_elsewhere_is_shown_by_its_id(own_viewer: Viewer, t
     assert f'href="/runs/{run_id}"' in own_viewer.get("/")
     assert len(shown(own_viewer.get(f"/runs/{run_id}"))) == 48
     assert "find_order" in own_viewer.get(f"/runs/{run_id}/4/events")
+
+
+def test_a_page_of_a_running_simulation_comes_anew_also_without_a_script(own_viewer: Viewer) -> None:
+    run_id = unfinished(own_viewer.folder)
+    with Journal.reopen(own_viewer.folder / ".journal" / run_id):
+        for page in (f"/runs/{run_id}/live", f"/runs/{run_id}", f"/runs/{run_id}/4"):
+            assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in own_viewer.get(page)
+        assert "this run is still going on" in own_viewer.get(f"/runs/{run_id}/live")
+
+
+def test_a_run_whose_cases_are_still_made_is_listed_without_a_link(own_viewer: Viewer) -> None:
+    run_id = unfinished(own_viewer.folder)
+    manifest = own_viewer.folder / ".manifests" / f"{run_id}.json"
+    told = json.loads(manifest.read_bytes()) | {"stage": "generate", "run_id": "a" * 32, "run_name": "early"}
+    manifest.with_name(f"{'a' * 32}.json").write_text(json.dumps(told))
+    page = own_viewer.get("/")
+    assert "making cases" in page
+    assert re.search(r'<span class="name">early</span>', page)
+    own_viewer.get(f"/runs/{'a' * 32}/live", 404)

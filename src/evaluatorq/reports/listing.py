@@ -54,16 +54,24 @@ def _row(run: ListedRun, *, full: bool) -> list[Text]:
         styled(run.mode or ""),
         styled(one_line(run.target or "", None if full else 24)),
         styled(_count(run)),
-        styled(", ".join(f"{one_line(name)} {_mean(run, name)}" for name in run.scores)),
+        styled(
+            ", ".join(
+                f"{one_line(name)} {mean_words(name, run.scores, run.undecided, run.count)}" for name in run.scores
+            )
+        ),
     ]
 
 
 def _mean(run: ListedRun, name: str) -> str:
-    """The mean, unless it is of nothing but goals that nobody could decide."""
-    undecided = run.undecided.get(name, 0)
-    if undecided and undecided >= (run.count or 0):
+    return mean_words(name, run.scores, run.undecided, run.count)
+
+
+def mean_words(name: str, scores: Mapping[str, float], undecided: Mapping[str, int], count: int | None) -> str:
+    """A mean of ``count`` conversations, unless it is of nothing but goals that nobody could decide."""
+    unknown = undecided.get(name, 0)
+    if unknown and unknown >= (count or 0):
         return "unknown"
-    return f"{run.scores[name]:.2f}" + (f" with {undecided} unknown" if undecided else "")
+    return f"{scores[name]:.2f}" + (f" with {unknown} unknown" if unknown else "")
 
 
 def _count(run: ListedRun) -> str:

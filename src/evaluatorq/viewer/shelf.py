@@ -1,19 +1,19 @@
 """What is in the folder of runs: each run as a row of the list, and found again by the name that is in its address.
 
-A run file that cannot be read is a row as well, with the reason. Heads of files and plans of journals are read once.
+A run file that cannot be read is a row as well, with the reason. Heads of files are read once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
 
-from evaluatorq.errors import EvaluatorqError, ReplayError, RunNotFound
+from evaluatorq.errors import ReplayError, RunNotFound
 from evaluatorq.model.runs import SimulationRun
-from evaluatorq.store.journal import JournalReader
+from evaluatorq.reports.listing import mean_words
 from evaluatorq.store.manifests import read_manifests
 from evaluatorq.store.paths import journals_dir
 from evaluatorq.store.runs import RunListing, list_runs, read_header
@@ -25,7 +25,10 @@ NOT_RUNS = ("01_", "02_", "03_")
 
 @dataclass(frozen=True, slots=True)
 class Shelved:
-    """One run of the list. ``key`` names it in addresses; ``error`` says why its file cannot be read."""
+    """One run of the list. ``key`` names it in addresses; ``error`` says why its file cannot be read.
+
+    ``opens`` is ``False`` for a run that has nothing to show yet: its cases are still being made, or never were.
+    """
 
     key: str
     name: str
@@ -35,8 +38,10 @@ class Shelved:
     run_id: str | None = None
     done: int | None = None
     planned: int | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)
+    scores: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
+    opens: bool = True
+    making: bool = False
 
     @property
     def alive(self) -> bool:
@@ -133,20 +138,19 @@ class Shelf:
 
     def _row(self, row: RunListing) -> Shelved:
         file = Path(row.file) if row.file else None
-        target, status, error = row.target_kind or "", row.status, None
-        try:
-            if file is not None:
-                target = head(file).target or target
-            elif row.run_id:
-                target = _planned_target(journals_dir(self.folder) / row.run_id) or target
-        except ReplayError as unreadable:
-            status, error = UNREADABLE, str(unreadable)
         done = row.total_results if row.total_results is not None else row.completed
-        return Shelved(
-            key=self._key(file, row.run_id or row.report_id), name=row.run_name, status=status,
-            created_at=row.created_at or "", target=target, run_id=row.run_id, done=done, planned=row.total,
-            scores=row.scorer_averages or {}, error=error,
+        means = row.scorer_averages or {}
+        shelved = Shelved(
+            key=self._key(file, row.run_id or row.report_id), name=row.run_name, status=row.status,
+            created_at=row.created_at or "", target=row.target or row.target_kind or "", run_id=row.run_id, done=done,
+            planned=row.total, scores={name: mean_words(name, means, row.undecided, done) for name in means},
+            making=row.stage == "generate" and row.status != "completed",
+            opens=file is not None or (journals_dir(self.folder) / (row.run_id or "")).is_dir(),
         )  # fmt: skip
+        try:
+            return replace(shelved, target=head(file).target or shelved.target) if file else shelved
+        except ReplayError as error:
+            return replace(shelved, status=UNREADABLE, error=str(error))
 
     def _unread(self, named: set[str]) -> Iterator[Shelved]:
         for path in sorted(self.folder.glob("*.json")):
@@ -169,11 +173,3 @@ def head(file: Path) -> SimulationRun:
 @lru_cache(maxsize=4096)
 def _head(file: Path, _changed: int, _size: int) -> SimulationRun:
     return read_header(file)
-
-
-@lru_cache(maxsize=4096)
-def _planned_target(journal: Path) -> str | None:
-    try:
-        return JournalReader(journal).plan.target
-    except (EvaluatorqError, OSError):
-        return None
