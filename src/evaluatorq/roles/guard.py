@@ -179,10 +179,16 @@ def _says(wordings: tuple[_Wording, ...]) -> Callable[[Line], bool]:
     searches = tuple((needle, re.compile(pattern, re.MULTILINE).search) for needle, pattern in wordings)
 
     def says(line: Line) -> bool:
-        text = _QUOTED.sub(" ", line.text.lower().replace("\u2019", "'"))
+        text = _unquoted(line.text)
         return any(needle in text and search(text) for needle, search in searches)
 
     return says
+
+
+@lru_cache(maxsize=4)
+def _unquoted(text: str) -> str:
+    """What the line itself says, as the wordings are written; both tables ask for it."""
+    return _QUOTED.sub(" ", text.lower().replace("\u2019", "'"))
 
 
 def _restarts(line: Line) -> bool:
