@@ -20,9 +20,11 @@ from pydantic import AwareDatetime, BaseModel, JsonValue, TypeAdapter, Validatio
 from pydantic.fields import FieldInfo
 
 import evaluatorq.model
+import evaluatorq.records
 from evaluatorq.model import cases
 from evaluatorq.model.base import Published, Record, Strict
 from evaluatorq.model.events import EVENT, Event
+from evaluatorq.records.training_tagged import Template
 from evaluatorq.store.runs import read_run
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
@@ -37,8 +39,9 @@ TIMES = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.ju
 
 def modules() -> list[types.ModuleType]:
     return [
-        importlib.import_module(f"evaluatorq.model.{found.name}")
-        for found in pkgutil.iter_modules(evaluatorq.model.__path__)
+        importlib.import_module(f"{package.__name__}.{found.name}")
+        for package in (evaluatorq.model, evaluatorq.records)
+        for found in pkgutil.iter_modules(package.__path__)
         if found.name != "trace"  # a document of its own, tested where it is made
     ]
 
@@ -48,7 +51,9 @@ def models() -> list[type[BaseModel]]:
         value
         for module in modules()
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, BaseModel) and value.__module__.startswith("evaluatorq.model")
+        if isinstance(value, type)
+        and issubclass(value, BaseModel)
+        and value.__module__.startswith(("evaluatorq.model.", "evaluatorq.records."))
     }
     kept = found - {Published, Record, Strict}
     return sorted((model for model in kept if not model.__name__.startswith("_")), key=lambda model: model.__name__)
@@ -119,6 +124,7 @@ STATE = st.one_of(
     st.just({"pointer": "/a", "absent": True}),
 )
 TOOL = st.fixed_dictionaries({"name": TEXT, "arguments": st.dictionaries(TEXT, JSON, max_size=2)})
+KINDS = ("user", "reasoning", "said", "call", "result")
 SPECIAL: dict[type[BaseModel], st.SearchStrategy[object]] = {
     cases.StateCheck: STATE,
     cases.Check: st.one_of(
@@ -127,8 +133,12 @@ SPECIAL: dict[type[BaseModel], st.SearchStrategy[object]] = {
         st.fixed_dictionaries({"tool_called": TOOL}),
         st.fixed_dictionaries({"state": STATE}),
     ),
+    Template: st.fixed_dictionaries(
+        {"name": TEXT, "tags": st.permutations("abcde").map(lambda tags: dict(zip(KINDS, tags, strict=True)))},
+        optional={"separator": TEXT, "train_tags": st.booleans()},
+    ),
 }
-"""Records that hold exactly one of several members."""
+"""Records that hold exactly one of several members, or members that go together."""
 
 
 def of_model(model: type[BaseModel]) -> st.SearchStrategy[object]:
@@ -136,9 +146,10 @@ def of_model(model: type[BaseModel]) -> st.SearchStrategy[object]:
         return SPECIAL[model]
     required = {name: of_field(field) for name, field in model.model_fields.items() if field.is_required()}
     optional = {name: of_field(field) for name, field in model.model_fields.items() if not field.is_required()}
-    for name in required.keys() & BULKY:
-        required[name] = st.lists(st.sampled_from(BULKY[name]), max_size=2)
-    return st.fixed_dictionaries(required, optional={n: s for n, s in optional.items() if n not in BULKY})
+    bulky = BULKY if model.__module__.startswith("evaluatorq.model.") else {}
+    for name in required.keys() & bulky:
+        required[name] = st.lists(st.sampled_from(bulky[name]), max_size=2)
+    return st.fixed_dictionaries(required, optional={n: s for n, s in optional.items() if n not in bulky})
 
 
 PUBLISHED = read_run(Path(__file__).parents[1] / "data" / "published_runs" / "two_turns_20261130-151616.json")
@@ -183,10 +194,11 @@ def test_an_event_is_read_as_what_it_was(data: st.DataObject):
     assert adapter.validate_json(record.model_dump_json()) == record
 
 
-def test_all_models_that_are_on_disk_are_among_them():
+def test_all_models_that_are_on_disk_or_printed_are_among_them():
     names = {model.__name__ for model in models()}
     assert names >= {
         "SimulationRun", "SimulationResult", "TurnMetrics", "Usage", "Message", "ToolCall", "InputText", "InputImage",
         "InputFile", "ResponseTrace", "Persona", "Scenario", "Criterion", "SimulationDatapoint", "CriteriaMeta",
         "CriterionVerdict", "Judgment", "RunManifest", "StageRecord", "RunPlan", "SimulationRecommendation",
+        "Comparison", "GateReport", "GateRules", "MetricsSummary", "SampleReport",
     }  # fmt: skip

@@ -67,6 +67,8 @@ class Draft:
         """Goes on with the draft in ``folder``. ``StoreError`` while another process holds it."""
         draft = cls(folder, read_draft(folder), may_write)
         draft._open()
+        if not (folder / DRAFT).read_bytes().endswith(b"\n"):
+            draft._write(b"")  # the line that a killed process did not finish must not swallow the next
         for paid in _lines(folder):
             draft.spent += paid.spent
             if paid.reply is not None:
