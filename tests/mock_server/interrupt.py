@@ -87,6 +87,7 @@ class Scene:
                 time.sleep(0.001)
             process.send_signal(how)
             _, stderr = process.communicate(timeout=60)
+        assert self.lines_so_far(), f"it did not begin: exit {process.returncode}, {stderr}"
         journal = journal_lines(self.folder)
         finished = frozenset(int(str(line["row"])) for line in journal if line["kind"] == "ended")
         return Stopped(len(journal), process.returncode, stderr, finished, self.asked())

@@ -46,6 +46,7 @@ from evaluatorq.run.score import expects_scores, score
 from evaluatorq.run.scribe import Scribe
 from evaluatorq.run.spool import Spool
 from evaluatorq.run.status import RunStatus
+from evaluatorq.run.workers import Workers
 from evaluatorq.store.journal import Journal, JournalReader
 from evaluatorq.store.paths import get_sim_runs_dir, journals_dir
 from evaluatorq.store.runs import save_run
@@ -184,6 +185,7 @@ class Engine:
         self._learned = NOTHING_LEARNED
         self._writing = Lock()
         self._deadline: float | None = None
+        self._workers: Workers | None = None
         self._brake = Brake(options.budget)
         self.scribe = Scribe(plan, sinks, options.redactor, self._brake)
 
@@ -192,8 +194,9 @@ class Engine:
     async def execute(self, journal: Journal | None, recovery: Recovery) -> RunOutcome:
         """Runs what is missing, then writes the run file; on a clean end the manifest says completed."""
         self.scribe.journal, self._recovery, self._learned = journal, recovery, recovery.learned
-        for unfinished in recovery.unfinished.values():
+        for row, unfinished in recovery.unfinished.items():
             self._brake.spend(unfinished.state.usage)
+            self.scribe.numbers[row] = max(unfinished.lines, self.scribe.numbers[row])
         started = self.clock.seconds()
         if self.options.run_timeout_s is not None:
             self._deadline = started + self.options.run_timeout_s
@@ -232,22 +235,17 @@ class Engine:
         return outcome
 
     async def _run_workers(self, status: RunStatus) -> None:
-        rows = iter([row for row in range(len(self.plan.datapoints)) if row not in self._spool])
+        rows = [row for row in range(len(self.plan.datapoints)) if row not in self._spool]
         async with anyio.create_task_group() as outer:
             outer.start_soon(status.beat)
-            async with anyio.create_task_group() as workers:
-                for _ in range(min(self.options.parallelism, len(self.plan.datapoints))):
-                    workers.start_soon(self._work, rows)
+            at_once = min(self.options.parallelism, len(self.plan.datapoints))
+            self._workers = Workers(rows, at_once, self._converse, self._begins_no_more)
+            await self._workers.work()
             outer.cancel_scope.cancel()
 
-    async def _work(self, rows: Iterator[int]) -> None:
-        for row in rows:
-            if self._brake.reason is not None or self._time_is_up():
-                return
-            await self._converse(row)
-
-    def _time_is_up(self) -> bool:
-        return self._deadline is not None and self.clock.seconds() >= self._deadline
+    def _begins_no_more(self) -> bool:
+        is_late = self._deadline is not None and self.clock.seconds() >= self._deadline
+        return self._brake.reason is not None or is_late
 
     async def _analysis(self) -> Analysis:
         """What the analyst makes of a complete run."""
@@ -334,6 +332,7 @@ class Engine:
             self.clock,
             self._brake,
             partial(self._attend, row) if self._attendants else None,
+            self._workers.one_waits if self._workers is not None else None,
         )
         driver = self._conduct(state, participants, self.crew, setting)
         try:

@@ -32,7 +32,8 @@ class Recovered:
 
     ``broken`` means that a lost line made the rest unreadable, ``paused`` that no call was under way when it stopped.
     ``redacted`` means that what happened was not written as it was: then only ``record`` tells how it came out.
-    ``unusable`` are the answers to the question that waits which could not be used: they were asked again at once.
+    ``lines`` counts its lines. ``unusable`` are the answers to the question that waits which could not be used: they
+    were asked again at once.
     """
 
     state: Conversation
@@ -42,6 +43,7 @@ class Recovered:
     paused: bool = False
     redacted: bool = False
     record: SimulationResult | None = None
+    lines: int = 0
     unusable: list[CallFailed] = field(default_factory=list)
 
     @property
@@ -82,7 +84,8 @@ def recover(
         if row is None:
             row = rows[line.row] = Recovered(begin(plan.datapoints[line.row], plan.limits))
             done.discard(line.row)
-        _take(row, line.event)
+        if _follows(row, line, reader.lost.pop(line.row, [])):
+            _take(row, line.event)
         if row.is_over and is_complete(row):
             finished(line.row, rows.pop(line.row))
             done.add(line.row)
@@ -101,6 +104,22 @@ def _reopens(event: Event) -> bool:
     return isinstance(event, Resumed) and event.restart
 
 
+def _follows(row: Recovered, line: JournalLine, lost: list[str]) -> bool:
+    """Whether this line was not taken before. Where lines are missing ahead of it, the conversation is broken.
+
+    What failed calls alone cost may be missing: then that is unknown. ``lost`` are the kinds of unreadable lines.
+    """
+    number = row.lines if line.number is None else line.number
+    if number < row.lines:
+        return False
+    gap, row.lines = number - row.lines, number + 1
+    if gap and lost == ["call_failed"] * gap:
+        row.state = apply(row.state, Noted(at=line.event.at, what="journal", usage_known=False))
+    elif gap and not isinstance(line.event, Scored):
+        row.started = row.broken = True
+    return True
+
+
 def _take(row: Recovered, event: Event) -> None:
     row.paused = isinstance(event, Noted) and event.what == PAUSED
     if isinstance(event, Noted) and event.what == REDACTED:
@@ -115,7 +134,7 @@ def _take(row: Recovered, event: Event) -> None:
     try:
         row.state = apply(row.state, event)
     except ProtocolError:
-        row.broken = not row.redacted
+        row.started, row.broken = True, not row.redacted
         return
     row.broken = False
     row.started = row.started or isinstance(event, Started)

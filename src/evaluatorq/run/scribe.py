@@ -7,6 +7,7 @@ it ends (nobody could work it out from the copy), and if it is stopped before th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -23,11 +24,15 @@ from evaluatorq.store.journal import Journal, encode_line
 
 
 class Scribe:
-    """One run's pen. ``plan`` is the run's as it is written; ``journal`` is set once there is one."""
+    """One run's pen. ``plan`` is the run's as it is written; ``journal`` is set once there is one.
+
+    ``numbers`` counts the lines of each conversation, those of earlier processes included.
+    """
 
     def __init__(self, plan: RunPlan, sinks: Sequence[Sink], redactor: Redactor, brake: Brake) -> None:
         self.plan = redactor.plan(plan)
         self.journal: Journal | None = None
+        self.numbers: Counter[int] = Counter()
         self._sinks = tuple(sinks)
         self._redactor = redactor
         self._brake = brake
@@ -41,7 +46,7 @@ class Scribe:
         copy = self._copies.get(row)
         kept = self._redactor.withholding(state.scenario).event(event, state.messages)
         if copy is None and row not in self._changed_cases and kept is event:
-            line = encode_line(row, event)
+            line = encode_line(row, event, self.numbers[row])
             clean = self._redactor.event(event) if self._redactor.may_change(line) else event
             if clean is event:
                 return self._put(row, event, line)
@@ -68,7 +73,8 @@ class Scribe:
 
     def _put(self, row: int, event: Event, line: bytes | None = None) -> Event:
         if self.journal is not None:
-            self.journal.write_line(encode_line(row, event) if line is None else line)
+            self.journal.write_line(line or encode_line(row, event, self.numbers[row]))
+            self.numbers[row] += 1
         thread_id = self.plan.thread_id(row)
         for sink in self._sinks:
             sink.append(thread_id, event)

@@ -3,58 +3,89 @@
 Line 1 of the first file is the plan. Every other line is one event of one conversation, with the ``row`` of its
 datapoint. A line is on its way to disk before the next question is asked, so a killed process loses no answer that
 came. A torn last line (the process died while writing it) is dropped; a broken line in the middle is reported with its
-place and the rest is kept.
+place and the rest is kept. Each line ends in its number within the conversation and a checksum of itself, so that
+nothing is taken for what happened because a line was changed, lost, written twice or put elsewhere and the rest can
+still be read; a line without them is taken as it is.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from zlib import crc32
 
 from pydantic import JsonValue
 from pydantic_core import from_json
 
 from evaluatorq.errors import ReplayError, SchemaError, StoreError
-from evaluatorq.model.events import EVENT, Event
+from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.events import EVENT, KINDS, Event
 from evaluatorq.model.runs import JOURNAL_VERSION, RunPlan
 from evaluatorq.store.atomic import PRIVATE_FILE, make_private_dir
 
 PLAN_PIECE = 100
+HEAD = re.compile(rb'\{"row":(\d{1,9}),"kind":"([a-z_]+)"')
+"""How a line of an event begins."""
 DRAFT = "draft.jsonl"
 """Beside the parts: what was paid for before there was a plan (``evaluatorq.store.drafts``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalLine:
-    """One event and the row of the conversation it belongs to."""
+    """One event, the row of its conversation, and how many lines of that came before, where it is said."""
 
     row: int
     event: Event
     part: str = ""
+    number: int | None = None
 
 
-def encode_line(row: int, event: Event) -> bytes:
-    """One journal line; values that are defaults are left out."""
+def encode_line(row: int, event: Event, number: int | None = None) -> bytes:
+    """One journal line, the ``number``-th of its conversation from 0; values that are defaults are left out."""
     body = event.model_dump_json(exclude_defaults=True).encode()
-    return b'{"row":%d,"kind":"%b",%b\n' % (row, event.kind.encode(), body[1:])
+    counted = b"" if number is None else b',"n":%d' % number
+    text = b'{"row":%d,"kind":"%b",%b%b' % (row, event.kind.encode(), body[1:-1], counted)
+    return text + _SEAL % crc32(text)
+
+
+_SEAL = b',"crc":"%08x"}\n'
+_SEAL_SIZE = len(_SEAL % 0)
+
+
+def _is_sealed(line: bytes) -> bool:
+    return line[-_SEAL_SIZE:].startswith(_SEAL[:8])
+
+
+def _is_changed(line: bytes) -> bool:
+    """The line is not the one that its checksum was taken of."""
+    return _is_sealed(line) and line[-_SEAL_SIZE:] != _SEAL % crc32(line[:-_SEAL_SIZE])
 
 
 def _plan_pieces(plan: RunPlan) -> Iterator[bytes]:
     """The plan's line, a few cases at a time: the datapoints are its last member."""
     head = plan.model_copy(update={"datapoints": ()}).model_dump_json().encode()
     assert head.endswith(b'"datapoints":[]}'), "what follows the datapoints would be lost"
-    yield b'{"kind":"plan",' + head[1:-2]
-    for at in range(0, len(plan.datapoints), PLAN_PIECE):
-        points = plan.datapoints[at : at + PLAN_PIECE]
+    crc = 0
+    for piece in _unsealed(b'{"kind":"plan",' + head[1:-2], plan.datapoints):
+        crc = crc32(piece, crc)
+        yield piece
+    yield _SEAL % crc
+
+
+def _unsealed(head: bytes, datapoints: Sequence[SimulationDatapoint]) -> Iterator[bytes]:
+    yield head
+    for at in range(0, len(datapoints), PLAN_PIECE):
+        points = datapoints[at : at + PLAN_PIECE]
         yield (b"," if at else b"") + b",".join(point.model_dump_json().encode() for point in points)
-    yield b"]}\n"
+    yield b"]"
 
 
 class Journal:
@@ -183,10 +214,15 @@ def parts_of(folder: Path) -> list[Path]:
 
 @dataclass(slots=True)
 class JournalReader:
-    """Reads a run's journal from its first part to its last. ``damage`` lists broken lines after a pass."""
+    """Reads a run's journal from its first part to its last.
+
+    ``damage`` lists the broken lines so far in a pass, and ``lost`` maps conversations to the kinds of theirs among
+    them, as far as that can be read.
+    """
 
     folder: Path
     damage: list[str] = field(default_factory=list)
+    lost: dict[int, list[str]] = field(default_factory=dict)
 
     @property
     def plan(self) -> RunPlan:
@@ -205,6 +241,8 @@ class JournalReader:
         if head is None or head.get("kind") != "plan":
             raise ReplayError(f"{parts[0]}:1: the journal does not begin with a plan; the run never started")
         _check_version(head, parts[0])
+        if _is_changed(line):
+            raise ReplayError(f"{parts[0]}:1: the plan was changed after it was written: its checksum does not fit")
         try:
             return RunPlan.model_validate(head)
         except ValueError as error:
@@ -213,6 +251,7 @@ class JournalReader:
     def lines(self) -> Iterator[JournalLine]:
         """The events of all parts in order; torn ends are dropped, broken lines are noted in ``damage``."""
         self.damage.clear()
+        self.lost.clear()
         for part in parts_of(self.folder):
             yield from self._part(part)
 
@@ -225,11 +264,17 @@ class JournalReader:
                 if head is not None and head.get("kind") in ("plan", "part"):
                     _check_version(head, part)
                     continue
-                read = _read_line(head, part.stem)
-                if read is None:
-                    self.damage.append(f"{part.name}:{number}: not a journal line")
-                else:
+                read = _read_line(line, head, part.stem)
+                if read is not None:
                     yield read
+                else:
+                    self._lose(f"{part.name}:{number}", line, head)
+
+    def _lose(self, place: str, line: bytes, head: dict[str, JsonValue] | None) -> None:
+        self.damage.append(f"{place}: {_what_it_is(line, head)}")
+        begun = HEAD.match(line)
+        if begun is not None:
+            self.lost.setdefault(int(begun[1]), []).append(begun[2].decode())
 
 
 def _object(line: bytes) -> dict[str, JsonValue] | None:
@@ -242,19 +287,29 @@ def _object(line: bytes) -> dict[str, JsonValue] | None:
 
 def read_line(line: bytes, part: str = "") -> JournalLine | None:
     """The event in one line, ``None`` where it holds none."""
-    return _read_line(_object(line), part)
+    return _read_line(line, _object(line), part)
 
 
-def _read_line(head: dict[str, JsonValue] | None, part: str) -> JournalLine | None:
-    if head is None:
+def _read_line(line: bytes, head: dict[str, JsonValue] | None, part: str) -> JournalLine | None:
+    if head is None or _is_changed(line):
         return None
-    row = head.pop("row", None)
+    row, number = head.pop("row", None), head.pop("n", None)
     if not isinstance(row, int) or isinstance(row, bool) or row < 0:
         return None
     try:
-        return JournalLine(row, EVENT.validate_python(head), part)
+        return JournalLine(row, EVENT.validate_python(head), part, number if isinstance(number, int) else None)
     except ValueError:
         return None
+
+
+def _what_it_is(line: bytes, head: dict[str, JsonValue] | None) -> str:
+    """What stands in the place of an event, for people."""
+    if _is_changed(line):
+        return "changed after it was written: its checksum does not fit"
+    kind = head.get("kind") if head is not None else None
+    if isinstance(kind, str) and kind not in KINDS:
+        return f"a line of a kind that this version does not know: {kind[:40]!r}"
+    return "not a journal line"
 
 
 def _check_version(head: dict[str, JsonValue], part: Path) -> None:

@@ -15,11 +15,10 @@ from pydantic_core import from_json
 
 from evaluatorq.model.events import Event
 from evaluatorq.model.runs import RunPlan
-from evaluatorq.store.journal import JournalReader, parts_of, read_line
+from evaluatorq.store.journal import HEAD, JournalReader, parts_of, read_line
 
 _ANSWERED = re.compile(rb'\{"row":(\d+),"kind":"target_replied","at":"[^"]*","latency_ms":(\d+(?:\.\d+)?)')
 _TURNED = re.compile(rb'\{"row":(\d+),"kind":"(ended|started|resumed)".*\n')
-_HEAD = re.compile(rb'\{"row":(\d+),"kind":"([a-z_]+)"')
 
 
 @dataclass(slots=True)
@@ -55,9 +54,10 @@ class JournalIndex:
         return sorted(row for row in self._places if row < len(self.plan.datapoints))
 
     def events(self, row: int) -> list[Event]:
-        """The events of conversation ``row`` in order; a line that cannot be read is noted in ``damage``."""
+        """The events of conversation ``row`` in order, each once; what is missing is noted in ``damage``."""
         places = self._places.get(row, array("q"))
         events: list[Event] = []
+        expected = 0
         for number, place in groupby(zip(places[::2], places[1::2], strict=True), key=itemgetter(0)):
             part = self._parts[number]
             with part.open("rb") as file:
@@ -66,8 +66,13 @@ class JournalIndex:
                     line = read_line(file.readline())
                     if line is None:
                         self.damage.append(f"{part.name}: the line at byte {at}, of conversation {row}, cannot be read")
-                    else:
+                        continue
+                    here = expected if line.number is None else line.number
+                    if here > expected:
+                        self.damage.append(f"{part.name}: before byte {at} lines of conversation {row} are missing")
+                    if here >= expected:
                         events.append(line.event)
+                        expected = here + 1
         return events
 
     def _scan(self, number: int, part: Path) -> set[int]:
@@ -117,7 +122,7 @@ def mean_latencies(folder: Path) -> dict[int, float]:
 
 def _identity(line: bytes) -> tuple[int | None, str | None]:
     """Row and kind of a line, quickly where it is written as we write it."""
-    found = _HEAD.match(line)
+    found = HEAD.match(line)
     if found is not None:
         return int(found[1]), found[2].decode()
     try:
