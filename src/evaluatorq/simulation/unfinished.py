@@ -89,5 +89,5 @@ class Unfinished:
         plan = self.plan
         status = "this run is still going on" if self.running else "this run was stopped; what follows is what it has"
         step = () if self.running else ((f"evaluatorq sim resume {plan.run_id}", "goes on with it"),)
-        notes = (status, *(f"journal damaged: {line}" for line in self.index.damage))
+        notes = (status, *(f"journal damaged: {line}" for line in dict.fromkeys(self.index.damage)))
         return replace(About.plan(plan), notes=notes, next_steps=step)

@@ -43,7 +43,7 @@ def viewer_app(folder: Path, host: str = "127.0.0.1", site: Site | None = None) 
     routes = [Route(address, _shown(made, page), methods=["GET"]) for address, page in ADDRESSES.items()]
     routes.append(Route("/runs/{key}/{number:int}/labels", _writing(made), methods=["POST"]))
     routes.append(Route("/static/{name}", _static, methods=["GET"]))
-    errors = (HTTPException, EvaluatorqError, OSError, StillReading, MovedOn)
+    errors = (HTTPException, EvaluatorqError, OSError, StillReading, MovedOn, Exception)
     handlers = {kind: partial(_failed, made) for kind in errors}
     return Guard(Starlette(routes=routes, exception_handlers=handlers), host)
 
@@ -83,6 +83,8 @@ def _failed(site: Site, request: Request, error: Exception) -> Response:
             status, text = 404, str(error)
         case HTTPException():
             status, text = error.status_code, error.detail
-        case _:
+        case EvaluatorqError() | OSError():
             status, text = 422, str(error)
+        case _:
+            status, text = 500, "This is a fault of evaluatorq; the terminal that runs the viewer shows where."
     return site.pages.error(request, status, text)

@@ -9,7 +9,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from evaluatorq.model.events import Event
 from evaluatorq.reports.agreement import Agreement
 from evaluatorq.reports.transcript import conversation_view
 from evaluatorq.simulation.privacy import redactor_for
@@ -17,6 +16,7 @@ from evaluatorq.store.labels import labels_path, read_labels, remove_label, writ
 from evaluatorq.viewer.books import Book, OngoingBook
 from evaluatorq.viewer.choice import Choice
 from evaluatorq.viewer.site import Site
+from evaluatorq.viewer.tail import words_of
 from evaluatorq.viewer.talk import label_of, subjects_of, turn_facts
 
 LONGEST_NOTE = 4000
@@ -54,14 +54,11 @@ def events(site: Site, request: Request) -> Response:
     number = int(request.path_params["number"])
     result = book.result(number)
     read = site.library.events(found.journal, number) if found.journal else []
+    told = [(event, words_of(event), event.model_dump_json(indent=2, exclude_defaults=True)) for event in read]
     return site.pages.page(
-        "events.html.j2", request, number=number, events=[(event, _plain(event)) for event in read],
+        "events.html.j2", request, number=number, events=told,
         record=result.model_dump_json(indent=2), **site.head_values(found, book),
     )  # fmt: skip
-
-
-def _plain(event: Event) -> str:
-    return event.model_dump_json(indent=2, exclude_defaults=True)
 
 
 def record(site: Site, request: Request) -> Response:
