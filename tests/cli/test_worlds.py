@@ -135,6 +135,37 @@ def test_environments_are_listed_with_their_tools_as_they_are_called(inside: Ins
     assert "  weather()" in ran.out
 
 
+SHOP = """
+from pydantic import BaseModel
+from evaluatorq.environments.toolbox import Toolbox, tool
+
+class Shop(BaseModel):
+    sold: list[str] = []
+
+@tool
+def sell(state: Shop, what: str) -> str:
+    "Sells something."
+    state.sold.append(what)
+    return "sold"
+
+def shop() -> Toolbox[Shop]:
+    return Toolbox(Shop(), [sell])
+"""
+
+
+def test_a_world_of_ones_own_is_listed_and_a_scenario_that_asks_for_it_is_no_doubt(inside: Inside, folder: Path):
+    written(folder, "a_shop_to_list.py", SHOP)
+    assert inside("env", "list", "a_shop_to_list:shop").out.startswith("a_shop_to_list:shop: 1 tool\n  sell(what)\n")
+    text = "name: S\ngoal: g\nenvironment: own\ngoal_check: {tool_called: sel}\n"
+    case = written(folder, "own.yaml", text)
+    assert inside("sim", "validate", case).err == ""
+    (folder / ".evaluatorq").mkdir()
+    written(folder / ".evaluatorq", "config.toml", '[simulate]\nenvironment = "a_shop_to_list:shop"\n')
+    ran = inside("sim", "validate", case)
+    assert ran.code == 0
+    assert "'sel' is no tool of environment own; did you mean sell?" in ran.err
+
+
 def test_a_name_that_two_files_give_is_told_with_both(inside: Inside, folder: Path):
     for name in ("p1.yaml", "p2.yaml"):
         written(folder, name, PERSONA)

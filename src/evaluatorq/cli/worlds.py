@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from evaluatorq.environments.registry import environment_for
+from evaluatorq.environments.registry import OWN_ENVIRONMENT, environment_for
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
 from evaluatorq.ports import Closeable, EnvironmentFactory, ToolSpec
@@ -31,7 +31,9 @@ class Worlds:
 
     def doubts(self, scenario: Scenario, written: JsonValue) -> Iterator[Problem]:
         """What a scenario says of environments and tools that is not so. ``ConfigError`` where a run would raise it."""
-        known = environment_for.names
+        if scenario.environment == OWN_ENVIRONMENT and self._factory is environment_for:
+            return  # the world of whoever starts the run
+        known = [*environment_for.names, OWN_ENVIRONMENT]
         if scenario.environment is not None and scenario.environment not in known:
             reason = (
                 f"no environment is called {scenario.environment!r} here; {near_or_known(scenario.environment, known)}"

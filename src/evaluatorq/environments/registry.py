@@ -32,6 +32,8 @@ def _orders(_seed: int) -> Environment:
     return orders_environment()
 
 
+OWN_ENVIRONMENT = "own"
+"""What a scenario calls the environment that whoever starts the run brings along."""
 BUILT_IN: Mapping[str, Builder] = {"orders": _orders}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 
 from evaluatorq import __version__
-from evaluatorq.environments.registry import BUILT_IN, Environments
+from evaluatorq.environments.registry import BUILT_IN, OWN_ENVIRONMENT, Environments
 from evaluatorq.errors import ConfigError
 from evaluatorq.evaluators.evidence import CLAIMS_IN_PROSE
 from evaluatorq.evaluators.registry import resolve_evaluators
@@ -70,7 +70,6 @@ from evaluatorq.store.cases import (
 from evaluatorq.targets.resolve import resolve_target
 
 DEFAULT_EVALUATORS = DEFAULT_EVALUATOR_NAMES
-OWN_ENVIRONMENT = "own"
 
 
 # ---------------------------------------------------------------- cases
