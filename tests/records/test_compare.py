@@ -182,12 +182,15 @@ def test_what_the_same_agent_does_twice_is_noise_and_no_change() -> None:
     assert found.overall.noise == pytest.approx(-7 / 16)
 
 
-def test_a_control_of_another_agent_is_pointed_out() -> None:
+def test_a_control_of_another_agent_is_pointed_out_and_not_taken_for_noise() -> None:
     points = datapoints(8)
-    found = compare_facts(
-        run_of(points, [GOOD] * 8), run_of(points, [GOOD] * 8), run_of(points, [GOOD] * 8, target="somebody else")
+    good, bad = run_of(points, [GOOD] * 8), run_of(points, [RUDE] * 8)
+    found = compare_facts(good, bad, run_of(points, [RUDE] * 8, target="somebody else"))
+    assert (found.word, found.overall.noise) == ("worse", None)
+    assert any(
+        "the control run's agent is somebody else, not A's agent, so it is not taken for noise" in warning
+        for warning in found.warnings
     )
-    assert "the control run's agent is somebody else, not A's agent" in found.warnings
 
 
 def test_scores_that_are_none_are_left_out_and_stay_null() -> None:

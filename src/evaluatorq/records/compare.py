@@ -116,10 +116,12 @@ class Comparison(Record):
 
 
 def compare_facts(a: RunFacts, b: RunFacts, control: RunFacts | None = None) -> Comparison:
-    """Compares run B with run A. ``control`` is a second run of A's agent: what differs there is noise."""
+    """Compares run B with run A. ``control`` is a second run of A's agent: what differs there is noise. A run of another
+    agent is named in the warnings and not used.
+    """
     pairing = paired(a, b)
     table = _Table(pairing.pairs)
-    noise = _Table(paired(a, control).pairs) if control is not None else None
+    noise = _Table(paired(a, control).pairs) if control is not None and _same_agent(a, control) else None
     columns = [(column, noise.columns.get(key) if noise else None) for key, column in table.columns.items()]
     overall = columns[0][0].measure(columns[0][1], SEED)
     overall = worded(overall, overall.p_value)
@@ -351,8 +353,12 @@ def _warnings(a: RunFacts, b: RunFacts, control: RunFacts | None, pairing: Pairi
         yield "the simulation's own prompts changed between A and B"
     if pairing.unverified:
         yield f"{pairing.unverified} cases were paired by name, because a file does not hold the cases themselves"
-    if control is not None and (control.header.target, control.header.target_model) != (left.target, left.target_model):
-        yield f"the control run's agent is {control.header.target}, not A's {left.target}"
+    if control is not None and not _same_agent(a, control):
+        yield f"the control run's agent is {control.header.target}, not A's {left.target}, so it is not taken for noise"
+
+
+def _same_agent(a: RunFacts, b: RunFacts) -> bool:
+    return (a.header.target, a.header.target_model) == (b.header.target, b.header.target_model)
 
 
 def _judge(facts: RunFacts) -> str | None:

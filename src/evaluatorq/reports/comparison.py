@@ -25,7 +25,7 @@ def render_comparison(found: Comparison, *, width: int = 80, color: bool = False
     page = Page(width, color)
     page.add(columns([["A", _run(found.a)], ["B", _run(found.b)]], indent=0))
     if found.control:
-        page.add(columns([["C", f"{_run(found.control)}, A's agent once more"]], indent=0))
+        page.add(columns([["C", f"{_run(found.control)} · the control"]], indent=0))
     page.add("", columns([[styled(f"{MARKS[found.word]} {found.headline}", STYLES.get(found.word, "bold"))]], indent=0))
     page.add(*(columns([["!", styled(one_line(warning), "yellow")]], indent=0) for warning in found.warnings))
     page.add("", columns([[line] for line in _basis(found)]))

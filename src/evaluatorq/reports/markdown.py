@@ -84,7 +84,7 @@ def _comparison(found: Comparison) -> Iterable[str]:
     yield from (f"## {_WORDS[found.word]} {escaped(found.headline)}", "")
     yield from (f"- **A**: {_run(found.a)}", f"- **B**: {_run(found.b)}")
     if found.control:
-        yield f"- **C** (A's agent once more): {_run(found.control)}"
+        yield f"- **C** (the control): {_run(found.control)}"
     compared = f"{plural(found.datapoints, 'datapoint')} compared; the unit of every test is the datapoint"
     left_out = ", ".join(f"{why}: {count}" for why, count in found.left_out.items())
     yield from ("", compared + (f"; left out: {escaped(left_out)}" if left_out else "") + ".")
