@@ -70,6 +70,7 @@ class Setting:
     the state before the event.
 
     ``attend`` is waited for after each answer. Once ``brake`` is pulled, the conversation pauses after its turn.
+    ``sent_away`` is called when it has to wait because an endpoint wants fewer calls.
     """
 
     thread_id: str
@@ -77,6 +78,7 @@ class Setting:
     clock: Clock
     brake: Brake = field(default_factory=Brake)
     attend: Attend | None = None
+    sent_away: Callable[[], None] | None = None
 
 
 class Driver:
@@ -89,6 +91,7 @@ class Driver:
         self._thread_id = setting.thread_id
         self._commit_event = setting.commit
         self._attend = setting.attend
+        self._sent_away = setting.sent_away
         self._brake = setting.brake
         self._halted = False
         self._clock = setting.clock
@@ -341,6 +344,8 @@ class Driver:
 
     def _attempt_failed(self, error: CallError, attempt: int, pause: float) -> None:
         self._commit(self._failure(error, attempt=attempt, pause=pause))
+        if error.code == "rate_limit" and self._sent_away is not None:
+            self._sent_away()
 
     def _failure(self, error: CallError, *, attempt: int, pause: float | None) -> CallFailed:
         return CallFailed(
