@@ -115,7 +115,7 @@ def test_a_run_that_is_killed_while_its_cases_are_made_goes_on_and_counts_what_i
     assert (row["status"], row["stage"], row["alive"]) == ("interrupted", "generate", False)
     assert "making cases" in inside("sim", "runs").out
     shown = inside("sim", "show", row["run_id"])
-    assert shown.code == 1
+    assert shown.code == 2
     assert f"evaluatorq sim resume {row['run_id']}" in shown.err
 
     assert sorted(paid) == ["personas", "scenarios"]
