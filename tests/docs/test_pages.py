@@ -41,9 +41,9 @@ from writing_models import persona, scenario, verdict
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-ELSEWHERE = {"compare-and-gate.md", "environments-and-facts.md", "run-artifacts.md", "traces-and-training.md"}
-"""Pages that tests of their own run."""
-PAGES = sorted({path.name for path in DOCS.glob("*.md")} - ELSEWHERE)
+OTHERS = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py") if path != Path(__file__))
+PAGES = sorted(path.name for path in DOCS.glob("*.md") if path.name not in OTHERS)
+"""Pages that no test module of their own names."""
 MOST_EXCUSED = 4
 CLONE = ("personas", "scenarios", ".evaluatorq")
 APP = "async def my_llm_app(text):\n    return 'Could you tell me your order number, please?'\n"
@@ -123,6 +123,29 @@ def test_the_recipe_for_ci_lets_a_good_agent_through_and_stops_a_bad_one(agent: 
     assert "<testsuite" in (page.folder / "gate.xml").read_text()
     assert "| " in (page.folder / "summary.md").read_text()
     assert "<!doctype html>" in (page.folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("block", "complaint"),
+    [
+        ("console\n$ evaluatorq --version\nevaluatorq 9.9.9\n", "evaluatorq 9.9.9"),
+        ("console\n$ evaluatorq --version\n…\nmore\n", "more"),
+        ("console\n$ printf 'one\\ntwo'\none\n", "prints more than the page shows"),
+        ("console\n$ evaluatorq sim show nothing\n", ": 2"),
+        ("console\n$ true  # exit code 1\n", ": 0"),
+        ("python\nraise ValueError('no')\n", "ValueError: no"),
+        ("text\nHello\n", "no python block printed this"),
+        ("yaml\nname: x\n", "neither run nor a file"),
+    ],
+)
+def test_a_page_that_is_wrong_is_told_where(block: str, complaint: str, page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.md"
+    path.write_text(f"# Wrong\n\n```{block}```\n")
+    with pytest.raises(AssertionError, match=re.escape(complaint)) as told:
+        page.read(blocks_of(path))
+    assert "wrong.md:3" in str(told.value)
+    path.write_text(f"# Wrong\n\n*Not run: it is wrong.*\n\n```{block}```\n")
+    assert page.read(blocks_of(path)) == 1
 
 
 def test_hardly_any_block_is_excused() -> None:
