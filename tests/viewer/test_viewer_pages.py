@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -369,3 +370,28 @@ def test_a_run_whose_cases_are_still_made_is_listed_without_a_link(own_viewer: V
     assert "making cases" in page
     assert re.search(r'<span class="name">early</span>', page)
     own_viewer.get(f"/runs/{'a' * 32}/live", 404)
+
+
+@pytest.mark.parametrize("name", ["my run #1 100%", "ünï & <co>", "a?b=c;d", "%2e%2e", "--"])
+def test_a_file_of_any_name_is_opened_from_the_list(tmp_path: Path, name: str) -> None:
+    save(tmp_path, "x", results("Hello")).rename(tmp_path / f"{name}.json")
+    with serving(tmp_path) as started:
+        link = re.search(r'class="name" href="([^"]+)"', started.get("/"))
+        assert link
+        assert shown(started.get(html.unescape(link[1]))) == [0]
+        assert "Hello" in started.get(html.unescape(link[1]) + "/0")
+
+
+def test_a_file_whose_name_is_no_text_does_not_spoil_the_list(own_viewer: Viewer) -> None:
+    path = next(own_viewer.folder.glob("good_*.json"))
+    Path(os.fsdecode(os.fsencode(own_viewer.folder) + b"/caf\xe9.json")).write_bytes(path.read_bytes())
+    page = own_viewer.get("/")
+    assert "not UTF-8; rename it" in page
+    assert ">flawed<" in page
+
+
+def test_both_transcripts_say_how_far_they_are_the_same(viewer: Viewer) -> None:
+    good, flawed = viewer.key("good"), viewer.key("flawed")
+    same = viewer.get(f"/compare/talks?a={good}&b={good}&left=4&right=4")
+    assert "The same was said and called in both." in same
+    assert "They differ from the first turn on." in viewer.get(f"/compare/talks?a={good}&b={flawed}&left=4&right=4")

@@ -324,7 +324,8 @@ def head_of(path: Path) -> JsonValue:
 
 
 def _report_id(text: str) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:12]).decode().rstrip("=")
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+    return base64.urlsafe_b64encode(digest[:12]).decode().rstrip("=")
 
 
 def _text(value: JsonValue) -> str | None:

@@ -15,7 +15,7 @@ from evaluatorq.records.compare import Comparison, Flip, compare_facts
 from evaluatorq.records.facts import RunFacts
 from evaluatorq.reports.comparison import MARKS as WORD_MARKS
 from evaluatorq.reports.comparison import shown_evidence
-from evaluatorq.reports.transcript import conversation_view
+from evaluatorq.reports.transcript import ConversationView, conversation_view
 from evaluatorq.store.run_facts import read_facts
 from evaluatorq.viewer.site import Site
 
@@ -84,4 +84,15 @@ def talks(site: Site, request: Request) -> Response:
         book = site.library.open(found)
         view = conversation_view(book.result(int(number)), int(number))
         sides.append((name.upper(), key, book.about, view))
-    return site.pages.page("talks.html.j2", request, sides=sides, a=query.get("a", ""), b=query.get("b", ""))
+    same = _same_turns(*(view for *_, view in sides))
+    return site.pages.page("talks.html.j2", request, sides=sides, same=same, a=query.get("a", ""), b=query.get("b", ""))
+
+
+def _same_turns(a: ConversationView, b: ConversationView) -> int:
+    """In how many turns from the beginning on the same was said and called."""
+    same = 0
+    for left, right in zip(a.turns, b.turns, strict=False):
+        if [(row.speaker, row.text) for row in left.rows] != [(row.speaker, row.text) for row in right.rows]:
+            break
+        same += 1
+    return same

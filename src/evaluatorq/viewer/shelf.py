@@ -14,6 +14,7 @@ from pathlib import Path
 from evaluatorq.errors import ReplayError, RunNotFound
 from evaluatorq.model.runs import SimulationRun
 from evaluatorq.reports.listing import mean_words
+from evaluatorq.reports.text import printable
 from evaluatorq.store.manifests import read_manifests
 from evaluatorq.store.paths import journals_dir
 from evaluatorq.store.runs import RunListing, list_runs, read_header
@@ -104,7 +105,7 @@ class Shelf:
         """All of them, newest first; files that cannot be read come last."""
         listed = list_runs(self.folder) if self.folder.is_dir() else []
         named = {Path(row.file).name for row in listed if row.file}
-        return [*map(self._row, listed), *self._unread(named)]
+        return [_addressed(run) for run in (*map(self._row, listed), *self._unread(named))]
 
     def find(self, key: str) -> Found:
         """The run of an address. ``RunNotFound`` for a name that is none of this folder's."""
@@ -159,6 +160,15 @@ class Shelf:
                     head(path)
                 except ReplayError as error:
                     yield Shelved(path.stem, path.stem, UNREADABLE, error=str(error))
+
+
+def _addressed(run: Shelved) -> Shelved:
+    """The row of a file whose name cannot stand in an address says so."""
+    try:
+        run.key.encode()
+    except UnicodeEncodeError:
+        return replace(run, key=printable(run.key), status=UNREADABLE, error="its file name is not UTF-8; rename it")
+    return run
 
 
 def head(file: Path) -> SimulationRun:
