@@ -6,7 +6,6 @@ through everything and leaves the journal as it is: the conversation can be resu
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -19,13 +18,11 @@ from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, Chang
 from evaluatorq.environments.outside import apply_event
 from evaluatorq.errors import CallError, Component, StoreError
 from evaluatorq.model.events import (
-    FAULT_CODES,
     PAUSED,
     REFUSALS,
     CallFailed,
     Ended,
     Event,
-    FaultCode,
     LineSource,
     Noted,
     Observed,
@@ -35,10 +32,11 @@ from evaluatorq.model.events import (
     UserSpoke,
     WorldChanged,
 )
-from evaluatorq.model.messages import Message, open_calls
+from evaluatorq.model.messages import Message
 from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.ports import Attentive, JudgeReply, ObservedTurn, TargetReply, ToolsReply, UserReply
+from evaluatorq.run.answers import check_reply, code_of, fault_of, without_open_calls
 from evaluatorq.run.brake import Brake
 from evaluatorq.run.clock import Clock
 from evaluatorq.run.crew import Crew, Participants, snapshot_of
@@ -180,7 +178,7 @@ class Driver:
                 with anyio.fail_after(limit):
                     reply = await target.respond(request.messages, thread_id=self._thread_id)
             reply = self._with_served_calls(reply, request.messages)
-            _check_reply(reply, has_environment=self._participants.environment is not None)
+            check_reply(reply, has_environment=self._participants.environment is not None)
             return reply, snapshot_of(self._participants.environment)
 
         answer = await self._call("target", ask)
@@ -191,7 +189,7 @@ class Driver:
         return TargetReplied(
             at=self._clock.now(),
             messages=clean_messages(
-                _without_open_calls(reply, has_environment=self._participants.environment is not None)
+                without_open_calls(reply, has_environment=self._participants.environment is not None)
             ),
             usage=reply.usage,
             usage_known=reply.usage_known,
@@ -334,7 +332,7 @@ class Driver:
             except TimeoutError as error:
                 raise CallError("timeout", f"the {component} did not answer in time", retryable=True) from error
             except Exception as error:
-                raise _fault(component, error) from error
+                raise fault_of(component, error) from error
 
         try:
             return await retrying(once)
@@ -351,7 +349,7 @@ class Driver:
         return CallFailed(
             at=self._clock.now(),
             component=error.component or self._component,
-            code=_code(error),
+            code=code_of(error),
             message=clean_text(error.message)[:2000],
             final=pause is None and not self._halted,
             attempt=attempt,
@@ -412,50 +410,3 @@ class Driver:
 
     def _latency(self) -> float:
         return round((self._clock.seconds() - self._began) * 1000, 3)
-
-
-def _code(error: CallError) -> FaultCode:
-    return error.code if error.code in FAULT_CODES else "internal_error"  # type: ignore[return-value]  # tested against the list
-
-
-def _fault(component: Component, error: Exception) -> CallError:
-    """What a participant raised that is no ``CallError``: a fault of that participant, named by type."""
-    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        return CallError("file_handles", "the process is out of file handles", component="infrastructure")
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    if component == "target":
-        return CallError("target_error", text, retryable=True)
-    return CallError("internal_error", text)
-
-
-def _check_reply(reply: TargetReply, *, has_environment: bool) -> None:
-    """Refuses an answer that is none: nobody's words are invented for an agent that said nothing."""
-    waiting = open_calls(reply.messages)
-    if waiting and has_environment:
-        return
-    if not reply.messages or reply.messages[-1].role != "assistant" or not reply.messages[-1].text.strip():
-        if waiting:
-            names = ", ".join(call.function.name for call in waiting)
-            message = f"the agent called {names} and said nothing, and there is no environment to run the call"
-            raise CallError("target_protocol", message, usage=reply.usage)
-        raise CallError("empty_reply", "the agent said nothing", retryable=True, usage=reply.usage)
-
-
-def _without_open_calls(reply: TargetReply, *, has_environment: bool) -> tuple[Message, ...]:
-    """Marks calls that nobody will answer as incomplete."""
-    waiting = {call.id for call in open_calls(reply.messages)}
-    if has_environment or not waiting:
-        return reply.messages
-    return tuple(
-        row.model_copy(
-            update={
-                "tool_calls": [
-                    call.model_copy(update={"incomplete": True}) if call.id in waiting else call
-                    for call in row.tool_calls
-                ]
-            }
-        )
-        if row.tool_calls
-        else row
-        for row in reply.messages
-    )
