@@ -147,6 +147,7 @@ def test_samples_that_agree_within_a_datapoint_count_as_one() -> None:
     assert agreeing == pytest.approx(ours.wilson(10, 20), abs=0.02)
     mixed = ours.clustered_wilson([(3, 5), (2, 5)] * 10)
     assert mixed.high - mixed.low < agreeing.high - agreeing.low
+    assert ours.clustered_wilson([(1, 1), (0, 1)] * 10) == pytest.approx(ours.wilson(9.5, 19))
     assert ours.clustered_wilson([(5, 5)] * 4) == ours.wilson(4, 4)
     assert ours.clustered_wilson([(2, 5)]) == ours.wilson(2, 5)
     assert ours.clustered_wilson([]) == (0.0, 1.0)
@@ -190,6 +191,15 @@ def test_intervals_hold_the_truth_nineteen_times_in_twenty(n: int, k: int, shift
         means += mean.low <= truth <= mean.high
     assert rates / rounds >= 0.95 - 0.04
     assert means / rounds >= 0.95 - 0.04
+
+
+def test_the_pass_rate_of_few_datapoints_with_samples_is_within_its_interval_nineteen_times_in_twenty() -> None:
+    rng, rounds, held = random.Random(2), 1_000, 0
+    for _ in range(rounds):
+        chances = [rng.betavariate(4, 1) for _ in range(8)]
+        interval = ours.clustered_wilson([(sum(rng.random() < chance for _ in range(5)), 5) for chance in chances])
+        held += interval.low <= 0.8 <= interval.high
+    assert held / rounds >= 0.95 - 2 * math.sqrt(0.95 * 0.05 / rounds)
 
 
 def test_a_long_tail_in_ten_datapoints_is_within_its_interval_nineteen_times_in_twenty() -> None:

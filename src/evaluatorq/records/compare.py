@@ -116,7 +116,7 @@ class Comparison(Record):
 
 
 def compare_facts(a: RunFacts, b: RunFacts, control: RunFacts | None = None) -> Comparison:
-    """Compares run B with run A. ``control`` is a second run of A's agent: what differs there is noise. A run of another
+    """Compares run B with run A. ``control`` is a second run of A's agent: what differs there is noise. One of another
     agent is named in the warnings and not used.
     """
     pairing = paired(a, b)

@@ -40,11 +40,16 @@ class Interval(NamedTuple):
 def wilson(successes: float, n: float, confidence: float = CONFIDENCE) -> Interval:
     """The score interval of a share. ``n`` may be an effective size, and then need not be whole.
 
-    Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
+    Its coverage swings about ``confidence`` from one true share to the next, by 3 points with ten outcomes. Wilson,
+    Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
     """
+    return _score_interval(successes, n, _NORMAL.inv_cdf(0.5 + confidence / 2))
+
+
+def _score_interval(successes: float, n: float, z: float) -> Interval:
     if n <= 0:
         return Interval(0.0, 1.0)
-    z2 = _NORMAL.inv_cdf(0.5 + confidence / 2) ** 2
+    z2 = z * z
     share = successes / n
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = math.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n))) / (1 + z2 / n)
@@ -55,14 +60,16 @@ def clustered_wilson(clusters: Sequence[tuple[int, int]], confidence: float = CO
     """The interval of a pooled share whose outcomes come in clusters, each given as (successes, size).
 
     Wilson's interval at the effective size: the number of independent outcomes that would have the same variance, by
-    the linearised ratio estimator (Kish, Survey Sampling, 1965, 6.3), never more than the outcomes there are. Where
-    all outcomes agree nothing can be said about the variance, and each cluster counts as one outcome; the outcomes of
-    a single cluster speak of that cluster only.
+    the linearised ratio estimator (Kish, Survey Sampling, 1965, 6.3), never more than the outcomes there are, and at
+    the quantile of Student's t, because that variance is estimated from the clusters. Where all outcomes agree nothing
+    can be said about it, and each cluster counts as one outcome; those of a single cluster speak of that cluster only.
     """
     sizes = [(successes, n) for successes, n in clusters if n]
     total, count = sum(n for _, n in sizes), len(sizes)
     if not total:
         return Interval(0.0, 1.0)
+    tail = 0.5 + confidence / 2
+    z = _NORMAL.inv_cdf(tail)
     share = sum(successes for successes, _ in sizes) / total
     spread = sum((successes - share * n) ** 2 for successes, n in sizes)
     if count < 2 or (spread == 0 and 0 < share < 1):
@@ -71,8 +78,9 @@ def clustered_wilson(clusters: Sequence[tuple[int, int]], confidence: float = CO
         size = float(count)
     else:
         size = share * (1 - share) * total * total * (count - 1) / (count * spread)
+        z = t_quantile(tail, count - 1) if total > count else z
     size = min(size, float(total))
-    return wilson(share * size, size, confidence)
+    return _score_interval(share * size, size, z)
 
 
 def pass_at_k(n: int, passed: int, k: int) -> float | None:
