@@ -8,6 +8,8 @@ import inspect
 import sys
 import warnings
 from io import StringIO
+from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 from rich.console import Console
@@ -57,6 +59,18 @@ PATHS = {
 }
 
 
+PARAMETERS = dict(
+    line.split(" ", 1)
+    for line in (Path(__file__).parents[1] / "data" / "published_parameters.txt").read_text("utf-8").splitlines()
+)
+"""Published callables, by module and name, and what they can be called with."""
+NOT_HERE = {
+    "apply_suggestions": {"agent_key", "orq_client", "temperature"},  # a prompt file instead of an agent of a platform
+    "ApplySuggestionsResult": {"agent_key", "new_version"},
+    "generate_recommendations": {"llm_kwargs"},  # llm_config says the same
+}
+
+
 def imported(module: str) -> object:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -76,6 +90,24 @@ def test_a_name_is_one_thing_wherever_it_is_imported_from(module: str):
     home = imported(module)
     both = [name for name in PATHS[module].split() if name in front.__all__]
     assert [name for name in both if getattr(front, name) is not getattr(home, name)] == []
+
+
+def parameters_of(value: object) -> set[str]:
+    """What a callable can be called with; the members of ``**options`` are those of its typed dictionary."""
+    found = dict(inspect.signature(value).parameters)
+    options = [name for name, parameter in found.items() if parameter.kind is inspect.Parameter.VAR_KEYWORD]
+    hints = [get_type_hints(value).get(name) for name in options if inspect.isfunction(value)]
+    return {*found, *(key for hint in hints for named in get_args(hint) for key in get_type_hints(named))}
+
+
+@pytest.mark.parametrize("called", PARAMETERS)
+def test_what_published_code_passes_is_taken(called: str):
+    module, _, name = called.partition(":")
+    value: object = imported(module)
+    for part in name.split("."):
+        value = getattr(value, part)
+    absent = set(PARAMETERS[called].split()) - parameters_of(value)
+    assert absent == NOT_HERE.get(name, set())
 
 
 def test_the_older_name_of_the_records_says_what_it_is_called_now():

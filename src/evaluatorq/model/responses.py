@@ -11,6 +11,7 @@ from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.base import Record
 from evaluatorq.model.messages import FunctionCall, Message, ToolCall
 from evaluatorq.model.observation import TurnReport
+from evaluatorq.model.open_answers import fields_of
 from evaluatorq.model.usage import Usage
 
 
@@ -101,6 +102,11 @@ class AgentResponse(Record):
     def of(cls, text: str, *, usage: Usage | None = None, model: str | None = None) -> Self:
         """A plain spoken reply."""
         return cls(output=[OutputText(text=text)], usage=usage, model=model)
+
+    @classmethod
+    def from_openresponses(cls, response: object) -> Self:
+        """A reply out of an answer of a Responses endpoint, given as a mapping or as a vendor's object."""
+        return cls.model_validate(fields_of(response))
 
     @property
     def text(self) -> str:

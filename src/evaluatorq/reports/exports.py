@@ -44,9 +44,11 @@ def export_html(
     executive_summary: str | None = None,
     recommendations: Sequence[SimulationRecommendation] | None = None,
     run_token_usage_total: Usage | None = None,
+    experiment_url: str | None = None,
 ) -> str:
     """One HTML file of a run or of results, without scripts and offline; ``ConfigError`` without the extra ``html``."""
     about = _about(results, target, run_date, executive_summary)
+    about = replace(about, notes=(*about.notes, experiment_url)) if experiment_url else about
     about = with_total(about, results, run_token_usage_total)
     return html_report(Document.of(_results(results), about, _run(results), recommendations))
 

@@ -125,13 +125,13 @@ class UserSimulatorAgent(BaseAgent):
         """The preamble, then who the user is and what the user wants."""
         return "\n\n".join((self._preamble, *self._context))
 
-    def update_context(self, persona_context: str, scenario_context: str) -> None:
+    def update_context(self, persona_context: str | None = None, scenario_context: str | None = None) -> None:
         """Whom to play, and in which situation."""
         self._context = tuple(part for part in (persona_context, scenario_context) if part)
 
-    async def generate_first_message(self) -> str:
-        """The words that open the conversation, without quotation marks around them."""
-        text = await self.respond_async(())
+    async def generate_first_message(self, messages: Sequence[Message] | None = None) -> str:
+        """The words that open the conversation (after ``messages``, if any), without quotation marks around them."""
+        text = await self.respond_async(messages or ())
         return text[1:-1].strip() if len(text) > 2 and text[0] == text[-1] == '"' else text
 
 
@@ -166,7 +166,7 @@ class JudgeAgent(BaseAgent):
         return self.config.model or smart_name()
 
     def update_context(
-        self, goal: str | None, criteria: Sequence[Criterion] | None = None, ground_truth: str | None = None
+        self, goal: str | None = None, criteria: Sequence[Criterion] | None = None, ground_truth: str | None = None
     ) -> None:
         """What is to be judged."""
         listed = None if criteria is None else list(criteria)

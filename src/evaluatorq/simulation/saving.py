@@ -75,9 +75,9 @@ def auto_save_run(*, run: SimulationRun, run_name: str) -> Path:
     return create_file(get_sim_runs_dir() / f"{stem}.json", _parts(run))
 
 
-def write_report(run: SimulationRun, path: str | PathLike[str]) -> None:
-    """Writes the run to ``path``, replacing what is there."""
-    replace_file(Path(path), _parts(run))
+def write_report(run: SimulationRun, output: str | PathLike[str]) -> None:
+    """Writes the run to ``output``, replacing what is there."""
+    replace_file(Path(output), _parts(run))
 
 
 def _parts(run: SimulationRun) -> Iterable[bytes]:
