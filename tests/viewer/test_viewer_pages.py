@@ -395,3 +395,14 @@ def test_both_transcripts_say_how_far_they_are_the_same(viewer: Viewer) -> None:
     same = viewer.get(f"/compare/talks?a={good}&b={good}&left=4&right=4")
     assert "The same was said and called in both." in same
     assert "They differ from the first turn on." in viewer.get(f"/compare/talks?a={good}&b={flawed}&left=4&right=4")
+
+
+def test_a_long_journal_is_read_over_several_looks(folder: Path) -> None:
+    run_id = unfinished(folder)
+    with serving(folder, patience_s=0) as impatient:
+        looks = [impatient.get(f"/runs/{run_id}")]
+        while "Reading the run" in looks[-1]:
+            looks.append(impatient.get(f"/runs/{run_id}"))
+    assert "1 of 48 conversations are read" in looks[0]
+    assert len(looks) == 48
+    assert len(shown(looks[-1])) == 48

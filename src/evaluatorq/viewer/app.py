@@ -78,7 +78,7 @@ def _failed(site: Site, request: Request, error: Exception) -> Response:
         case MovedOn():
             return RedirectResponse(error.url, 302)
         case StillReading():
-            return site.pages.page("reading.html.j2", request, done=error.done, total=error.total)
+            return site.pages.page("reading.html.j2", request, alive=True, done=error.done, total=error.total)
         case RunNotFound():
             status, text = 404, str(error)
         case HTTPException():

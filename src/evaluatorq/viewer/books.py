@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Event as Flag
 from threading import Lock
+from time import monotonic
 from typing import Protocol, TypeVar
 
 from evaluatorq.errors import ReplayError, RunNotFound
@@ -35,7 +36,7 @@ KEPT = 4
 
 
 class StillReading(Exception):  # noqa: N818  what is going on
-    """The run's file is being read for the first time: ``done`` of ``total`` conversations."""
+    """The run is being read for the first time: ``done`` of ``total`` conversations."""
 
     def __init__(self, done: int, total: int) -> None:
         super().__init__("still reading")
@@ -115,11 +116,15 @@ class SavedBook:
 
 @dataclass(slots=True)
 class OngoingBook:
-    """A run that has only a journal. Entries are those of conversations that ended."""
+    """A run that has only a journal. Entries are those of conversations that ended; ``waiting`` are not read yet."""
 
     run: Unfinished
     entries: dict[int, Entry] = field(default_factory=dict)
+    waiting: set[int] = field(init=False)
     lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self.waiting = set(self.run.index.ended)
 
     @property
     def about(self) -> About:
@@ -131,16 +136,19 @@ class OngoingBook:
         """How many conversations came out how."""
         return Counter(entry.line.verdict for entry in self.entries.values())
 
-    def read_on(self) -> None:
-        """Takes in what was written since."""
+    def read_on(self, patience_s: float) -> None:
+        """Takes in what was written since; ``StillReading`` where that takes longer, and the next look goes on."""
+        until = monotonic() + patience_s
         with self.lock:
-            changed = self.run.index.refresh() or set()
-            stale = [row for row in changed if row in self.entries and row in self.run.index.ended]
-            fresh = [row for row in self.run.index.ended if row not in self.entries]
-            for row in (*stale, *fresh):
+            ended = self.run.index.ended
+            self.waiting |= self.run.index.refresh() & ended
+            for row in sorted(self.waiting):
                 result = self.run.result(row)
                 criteria = criteria_of(result)
                 self.entries[row] = entry_of(result, line_of(result, row, criteria), criteria, row)
+                self.waiting.discard(row)
+                if self.waiting and monotonic() > until:
+                    raise StillReading(len(ended) - len(self.waiting), len(ended))
 
     def result(self, number: int) -> SimulationResult:
         """One conversation, as far as it got."""
@@ -236,7 +244,7 @@ class Library:
         with self._lock:
             book = self._ongoing.get(journal) or OngoingBook(Unfinished.read(journal))
             _keep(self._ongoing, journal, book)
-        book.read_on()
+        book.read_on(self._patience_s)
         return book
 
     def events(self, journal: Path, number: int) -> list[Event]:
