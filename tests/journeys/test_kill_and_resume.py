@@ -17,6 +17,7 @@ from mock_server.shell import MODELS, command, environment, evaluatorq, journal_
 
 OFFLINE_KILLS, HTTP_KILLS = 18, 7
 PARALLEL = 4
+ONE_MODEL = ("-i", "cases.jsonl", "--openai-model", "mock-target", *MODELS)
 pytestmark = pytest.mark.timeout(400)
 
 
@@ -153,3 +154,22 @@ def test_a_run_can_be_stopped_again_while_it_is_being_resumed(
     assert isinstance(results, list)
     assert max(result["attempts"] for result in results) >= 2
     assert [without_volatile(result) for result in results] == whole
+
+
+@pytest.mark.parametrize(("first", "other", "said"), [
+    (("--offline",), ("--target", "demo:flawed"), "the run's agent is demo, not demo:flawed"),
+    (ONE_MODEL, ("--openai-model", "mock-target-2"),
+     "the run's agent is mock-target, not mock-target-2"),
+    (ONE_MODEL, ("--target", "demo"), "the run's agent is mock-target, not demo"),
+])  # fmt: skip
+def test_nobody_else_finishes_what_one_agent_began(
+    tmp_path: Path, endpoint: MockEndpoint, first: tuple[str, ...], other: tuple[str, ...], said: str
+) -> None:
+    """What the second agent does would stand under the name of the first."""
+    write_cases(tmp_path / "cases.jsonl", 12, criteria=1)
+    scene = Scene(tmp_path, (*first, "--parallelism", "2"), endpoint)
+    scene.stop_at(12)
+    refused = scene.resume(*other)
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert scene.resume().returncode == 0

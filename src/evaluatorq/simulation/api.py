@@ -130,8 +130,8 @@ async def resume_simulation(
 
 def _check_same_agent(plan: RunPlan, target: TargetFacts) -> None:
     """One run is one agent: an agent of another name would be credited with what the first one said."""
-    named = isinstance(plan.config.get("target"), str) and must_be_given_again(plan.config) != "target"
-    if named and target.name != plan.target:
+    played = plan.origin is not None and plan.origin.kind == "rejudge"
+    if not played and must_be_given_again(plan.config) != "target" and target.name != plan.target:
         raise ConfigError(
             f"the run's agent is {plan.target}, not {target.name}; test another one in a run of its own (--from-run)"
         )

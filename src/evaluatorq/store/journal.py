@@ -64,7 +64,7 @@ def _is_sealed(line: bytes) -> bool:
     return line[-_SEAL_SIZE:].startswith(_SEAL[:8])
 
 
-def _is_changed(line: bytes) -> bool:
+def is_changed(line: bytes) -> bool:
     """The line is not the one that its checksum was taken of."""
     return _is_sealed(line) and line[-_SEAL_SIZE:] != _SEAL % crc32(line[:-_SEAL_SIZE])
 
@@ -241,7 +241,7 @@ class JournalReader:
         if head is None or head.get("kind") != "plan":
             raise ReplayError(f"{parts[0]}:1: the journal does not begin with a plan; the run never started")
         _check_version(head, parts[0])
-        if _is_changed(line):
+        if is_changed(line):
             raise ReplayError(f"{parts[0]}:1: the plan was changed after it was written: its checksum does not fit")
         try:
             return RunPlan.model_validate(head)
@@ -264,7 +264,7 @@ class JournalReader:
                 if head is not None and head.get("kind") in ("plan", "part"):
                     _check_version(head, part)
                     continue
-                read = _read_line(line, head, part.stem)
+                read = None if is_changed(line) else _read_line(head, part.stem)
                 if read is not None:
                     yield read
                 else:
@@ -286,12 +286,12 @@ def _object(line: bytes) -> dict[str, JsonValue] | None:
 
 
 def read_line(line: bytes, part: str = "") -> JournalLine | None:
-    """The event in one line, ``None`` where it holds none."""
-    return _read_line(line, _object(line), part)
+    """The event in one line, ``None`` where it holds none; one that was changed is read as it stands."""
+    return _read_line(_object(line), part)
 
 
-def _read_line(line: bytes, head: dict[str, JsonValue] | None, part: str) -> JournalLine | None:
-    if head is None or _is_changed(line):
+def _read_line(head: dict[str, JsonValue] | None, part: str) -> JournalLine | None:
+    if head is None:
         return None
     row, number = head.pop("row", None), head.pop("n", None)
     if not isinstance(row, int) or isinstance(row, bool) or row < 0:
@@ -304,7 +304,7 @@ def _read_line(line: bytes, head: dict[str, JsonValue] | None, part: str) -> Jou
 
 def _what_it_is(line: bytes, head: dict[str, JsonValue] | None) -> str:
     """What stands in the place of an event, for people."""
-    if _is_changed(line):
+    if is_changed(line):
         return "changed after it was written: its checksum does not fit"
     kind = head.get("kind") if head is not None else None
     if isinstance(kind, str) and kind not in KINDS:

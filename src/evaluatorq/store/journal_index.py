@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from evaluatorq.model.events import Event
 from evaluatorq.model.runs import RunPlan
-from evaluatorq.store.journal import HEAD, JournalReader, parts_of, read_line
+from evaluatorq.store.journal import HEAD, JournalReader, is_changed, parts_of, read_line
 
 _ANSWERED = re.compile(rb'\{"row":(\d+),"kind":"target_replied","at":"[^"]*","latency_ms":(\d+(?:\.\d+)?)')
 _TURNED = re.compile(rb'\{"row":(\d+),"kind":"(ended|started|resumed)".*\n')
@@ -63,7 +63,10 @@ class JournalIndex:
             with part.open("rb") as file:
                 for _, at in place:
                     file.seek(at)
-                    line = read_line(file.readline())
+                    text = file.readline()
+                    line = read_line(text)
+                    if is_changed(text):
+                        self.damage.append(f"{part.name}: the line at byte {at}, of conversation {row}, was changed")
                     if line is None:
                         self.damage.append(f"{part.name}: the line at byte {at}, of conversation {row}, cannot be read")
                         continue
