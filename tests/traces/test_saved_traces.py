@@ -92,6 +92,7 @@ def test_our_own_run_without_a_journal_keeps_its_facts_and_its_redaction(tmp_pat
     assert trace.verdicts.verdict == verdict_of(kept)
     assert trace.outcome.labels.expectations_met is kept.expectations.met is True
     assert trace.outcome.ended_by == kept.ended_by
+    assert trace.outcome.labels.goal_state_reached is kept.goal_achieved is True
     simulate_sync(**options, redact=["agent"])
     hidden, *_ = traces_of_run("latest")
     assert "redacted" in [caveat.code for caveat in hidden.caveats or ()]

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from evaluatorq.conversation.checks import state_holds
 from evaluatorq.conversation.machine import begin
-from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.cases import Scenario, SimulationDatapoint
 from evaluatorq.model.events import Ended, Event, LineSource, Noted, Started, TargetReplied, UserSpoke
 from evaluatorq.model.messages import Message
 from evaluatorq.model.results import SimulationResult
@@ -24,8 +25,8 @@ from evaluatorq.records.verdicts import goal_of
 WITHOUT_JOURNAL = "without_journal"
 """The caveat of a trace that was made of a saved result."""
 _DETAIL = (
-    "made of the run file: times of steps, questions, rules, failed calls, costs of answers, states and options that "
-    "the file does not name are not known"
+    "made of the run file: times of steps, questions, rules, failed calls, who ran a tool, costs of answers, states "
+    "and options that the file does not name are not known"
 )
 _NOT_RECORDED = ("turns_not_judged", "usage_unknown", "goal_unknown")
 """Caveats about events, which say nothing where there are none."""
@@ -44,7 +45,7 @@ def trace_of_result(plan: RunPlan, row: int, result: SimulationResult) -> Trace:
         update={
             "caveats": tuple(_caveats(trace, result)),
             "steps": tuple(step for step in trace.steps if not isinstance(step, RuleStep)),
-            "outcome": _outcome(trace.outcome, result),
+            "outcome": _outcome(trace.outcome, result, plan.datapoints[row].scenario),
             "verdicts": _verdicts(trace.verdicts, result),
             "totals": _totals(trace.totals, result),
         }
@@ -105,10 +106,15 @@ def _caveats(trace: Trace, result: SimulationResult) -> Iterator[Caveat]:
         yield Caveat(code="goal_unknown")
 
 
-def _outcome(found: Outcome, result: SimulationResult) -> Outcome:
+def _outcome(found: Outcome, result: SimulationResult, scenario: Scenario) -> Outcome:
     """Without what only a journal tells: failed calls, when it ended, and who ended it where the file is silent."""
-    done = found.labels.workflow_completed
-    labels = found.labels.model_copy(update={"errors": None, "fallback_taken": None if done else True})
+    done, wanted = found.labels.workflow_completed, scenario.goal_state
+    reached: bool | None = None
+    if wanted and result.final_state is not None:
+        reached = all(state_holds(check, result.final_state) is not None for check in wanted)
+    labels = found.labels.model_copy(
+        update={"errors": None, "fallback_taken": None if done else True, "goal_state_reached": reached}
+    )
     fault = result.metadata.get("error_type")
     return found.model_copy(
         update={
