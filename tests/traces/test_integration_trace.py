@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from trace_samples import SAMPLES, Sample, call, checked, made, shop
 
 from evaluatorq.environments.toolbox import ToolRefused, tool
-from evaluatorq.errors import SchemaError
+from evaluatorq.errors import ConfigError, SchemaError
 from evaluatorq.export import integration_trace, read_integration_trace
 from evaluatorq.model.integration import Receipt
 from evaluatorq.records.trace import trace_of
@@ -31,6 +31,13 @@ def test_every_envelope_fits_its_schema_and_leaves_the_trace_alone(name: str) ->
     published().validate(document)
     assert document["trace"] == made(name).document()
     assert read_integration_trace(document).document() == envelope.document()
+
+
+def test_a_receipt_of_no_effect_is_refused_and_not_lost() -> None:
+    with pytest.raises(ConfigError, match="no effect of call 'call_9' for a receipt; there is call_2"):
+        integration_trace(made("refund"), receipts={"call_9": Receipt(id="r")})
+    with pytest.raises(ConfigError, match="it has none"):
+        integration_trace(made("cap"), receipts={"call_1": Receipt(id="r")})
 
 
 def test_the_published_schema_is_the_models() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
-from evaluatorq.errors import SchemaError
+from evaluatorq.errors import ConfigError, SchemaError
 from evaluatorq.model.integration import (
     INTEGRATION_SCHEMA,
     Closure,
@@ -34,9 +34,15 @@ def integration_trace(
     conflicts: Collection[str] = CONFLICTS,
 ) -> IntegrationTrace:
     """The envelope of a trace. ``receipts`` of the other side stand under the ids of the calls; ``identities`` name
-    profiles, mappings, packages and terminologies that the trace itself does not.
+    profiles, mappings, packages and terminologies that the trace itself does not. ``ConfigError`` for a receipt of a
+    call that has no effect in the trace: evidence must not be lost.
     """
     document = trace.document()
+    effects = tuple(_effects(trace, receipts or {}, conflicts))
+    calls = {effect.call_id for effect in effects}
+    if strange := [call for call in receipts or {} if call not in calls]:
+        known = f"there is {', '.join(sorted(calls))}" if calls else "it has none"
+        raise ConfigError(f"{trace.thread_id} has no effect of call {strange[0]!r} for a receipt; {known}")
     references = tuple(dict.fromkeys((trace.snapshots or {}).values()))
     missing = tuple(reference for reference in references if reference not in (trace.states or {}))
     return IntegrationTrace(
@@ -46,7 +52,7 @@ def integration_trace(
         resources=ResourceVersions(before=_revisions(trace, first=True), after=_revisions(trace, first=False)),
         identities={**_identities(trace), **(identities or {})},
         decision_produced=True if trace.outcome.decision is not None else None,
-        effects=tuple(_effects(trace, receipts or {}, conflicts)),
+        effects=effects,
     )
 
 
