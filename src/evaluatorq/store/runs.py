@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from difflib import get_close_matches
@@ -374,9 +374,16 @@ def find_journal(reference: str, runs_dir: Path | None = None) -> Path:
         case [one]:
             return journals[one]
         case []:
-            raise RunNotFound(f"no journal answers to {reference!r}; there are {', '.join(sorted(journals)) or 'none'}")
+            raise RunNotFound(f"no journal answers to {reference!r}; {_newest_of(manifests, folder)}")
         case several:
             raise RunNotFound(f"{reference!r} is ambiguous: {', '.join(several)}")
+
+
+def _newest_of(manifests: Sequence[RunManifest], folder: Path) -> str:
+    """The newest runs by the names that they can be called by."""
+    newest = sorted(manifests, key=lambda manifest: manifest.started_at, reverse=True)[:5]
+    named = ", ".join(f"{manifest.run_name} ({manifest.run_id[:_LEAST_PREFIX]})" for manifest in newest)
+    return f"the newest are {named}" if named else f"there are none in {folder}"
 
 
 def _latest(wanted: str, folder: Path) -> Path | None:
