@@ -36,7 +36,7 @@ KEPT = 4
 
 
 class StillReading(Exception):  # noqa: N818  what is going on
-    """The run is being read for the first time: ``done`` of ``total`` conversations."""
+    """The run is being read for the first time: ``done`` of ``total`` conversations, 0 of 0 before that is known."""
 
     def __init__(self, done: int, total: int) -> None:
         super().__init__("still reading")
@@ -201,7 +201,7 @@ class Library:
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
         self._books: OrderedDict[tuple[Path, int, int], tuple[_Reading, Future[SavedBook]]] = OrderedDict()
-        self._ongoing: OrderedDict[Path, OngoingBook] = OrderedDict()
+        self._ongoing: OrderedDict[Path, Future[OngoingBook]] = OrderedDict()
         self._journals: OrderedDict[Path, JournalIndex] = OrderedDict()
         self._lock = Lock()
         self._stopped = Flag()
@@ -242,8 +242,15 @@ class Library:
     def ongoing(self, journal: Path) -> OngoingBook:
         """The run in a journal, as far as it is now."""
         with self._lock:
-            book = self._ongoing.get(journal) or OngoingBook(Unfinished.read(journal))
-            _keep(self._ongoing, journal, book)
+            opening = self._ongoing.get(journal) or self._readers.submit(_ongoing, journal)
+            _keep(self._ongoing, journal, opening)
+        try:
+            book = opening.result(self._patience_s)
+        except TimeoutError:
+            raise StillReading(0, 0) from None
+        except Exception:
+            self._ongoing.pop(journal, None)  # a run that is only beginning may be read the next time
+            raise
         book.read_on(self._patience_s)
         return book
 
@@ -257,6 +264,10 @@ class Library:
                 index.refresh()
             _keep(self._journals, journal, index)
         return index.events(number)
+
+
+def _ongoing(journal: Path) -> OngoingBook:
+    return OngoingBook(Unfinished.read(journal))
 
 
 def _keep(shelf: OrderedDict[Path, T], key: Path, value: T) -> None:
