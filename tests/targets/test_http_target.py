@@ -281,7 +281,7 @@ async def test_a_report_or_an_assessment_that_does_not_fit_is_one_sentence() -> 
     assert (error.code, error.retryable) == ("target_protocol", False)
     assert error.message == "The agent's report does not fit: report.acts: Input should be a valid tuple."
     error = await failure_of(Answered({"text": "x", "level": 3}), assessment="level")
-    assert "The agent's assessment does not fit: assessment: Input should be a valid dictionary" in error.message
+    assert error.message == "The agent's assessment does not fit: assessment: it is no object."
 
 
 async def test_tool_calls_with_results_are_rows_and_those_without_wait() -> None:

@@ -154,7 +154,8 @@ def _record(name: str, kind: type[R], value: object) -> R | None:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in (name, *first["loc"]))
-        raise unfit(f"The agent's {name} does not fit: {place}: {first['msg']}.") from None
+        why = "it is no object" if first["type"] == "model_type" else first["msg"]
+        raise unfit(f"The agent's {name} does not fit: {place}: {why}.") from None
 
 
 def _assistant(value: Mapping[str, object]) -> Message:
