@@ -73,3 +73,24 @@ def test_importing_the_front_door_alone_loads_no_model():
     code = "import sys, evaluatorq.simulation; print('pydantic' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told.strip() == "False"
+
+
+def test_simulate_is_imported_without_what_it_runs_on():
+    code = "import sys; from evaluatorq.simulation import simulate; print('pydantic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_a_quiet_run_without_models_loads_no_client_no_reports_and_no_comparisons(tmp_path: Path):
+    code = """
+import sys
+from evaluatorq.cli import main
+assert main(["sim", "simulate", "--offline", "--target", "demo", "--max-turns", "1", "-q"]) == 0
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    unused = {
+        "aiohttp", "httpx", "rich", "tenacity", "evaluatorq.reports.html", "evaluatorq.records.compare",
+        "evaluatorq.simulation.orders", "evaluatorq.roles.published", "evaluatorq.run.rejudge",
+    }  # fmt: skip
+    assert unused & set(done.stdout.split()) == set()

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from evaluatorq.errors import CallError
 from evaluatorq.pacing.limits import PATIENCE_S
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying, RetryCallState
 
 T = TypeVar("T")
 MOST_REASKS = 8
@@ -93,6 +95,8 @@ class Retrying:
         return await self._controller()(again)
 
     def _controller(self) -> AsyncRetrying:
+        from tenacity import AsyncRetrying, retry_if_exception  # noqa: PLC0415  a run without failures needs none
+
         tally = _Tally(self._policy, self._random)
         return AsyncRetrying(
             sleep=anyio.sleep,

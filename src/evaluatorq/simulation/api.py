@@ -22,7 +22,6 @@ from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.assemble import TargetFacts, assembled, cases_of, plan_of, redaction_rules
 from evaluatorq.simulation.config import INPUTS, TARGETS, SimulationConfig
 from evaluatorq.simulation.entry import simulate, simulate_sync
-from evaluatorq.simulation.orders import OrderOptions
 from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.simulation.recording import must_be_given_again
 from evaluatorq.simulation.report_files import check_outputs, is_file_name, write_outputs
@@ -164,6 +163,8 @@ def saved_as(run_id: str) -> Path | None:
 
 def resumed_config(plan: RunPlan, overrides: Mapping[str, object]) -> SimulationConfig:
     """The options that a run was started with, its datapoints fixed by the plan."""
+    from evaluatorq.simulation.orders import OrderOptions  # noqa: PLC0415  a new run orders no cases
+
     options = resumed_options(plan, overrides, without={*INPUTS, *OrderOptions.model_fields})
     return SimulationConfig.parse({**options, "datapoints": plan.datapoints}, where=f"run {plan.run_id}")
 

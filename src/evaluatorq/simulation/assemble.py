@@ -67,7 +67,6 @@ from evaluatorq.store.cases import (
     repeated,
     select,
 )
-from evaluatorq.targets.resolve import resolve_target
 
 DEFAULT_EVALUATORS = DEFAULT_EVALUATOR_NAMES
 
@@ -250,6 +249,8 @@ def _target(config: SimulationConfig, models: Models) -> tuple[TargetFacts, Targ
     if config.pack is not None and config.target is None and config.vercel_url is None:
         used = find_pack(config.pack)
         return TargetFacts("callback", used.name, "Pack"), used.pack.agent
+    from evaluatorq.targets.resolve import resolve_target  # noqa: PLC0415  a model is no agent to look for
+
     resolved = resolve_target(_agent(config), parallelism=config.datapoint_parallelism)
     facts = TargetFacts(resolved.kind, resolved.name, resolved.type, resolved.model, resolved.metered)
     return facts, resolved.factory
