@@ -27,3 +27,18 @@ DETAILS = st.one_of(
 )
 def test_a_member_that_means_nothing_changes_nothing(usage: dict[str, object]) -> None:
     assert Usage.extract({"usage": usage}) == Usage.extract({"usage": {**usage, "of_no_meaning": 1}})
+
+
+def usages() -> st.SearchStrategy[Usage]:
+    counts, costs = st.integers(0, 3), st.none() | st.sampled_from([0.0, 0.25, 1.0])
+    fields = {name: costs if name.endswith("_cost") else counts for name in Usage.model_fields}
+    return st.builds(Usage, **fields)
+
+
+@given(usages(), usages())
+def test_a_sum_adds_each_number_and_leaves_unknown_only_what_neither_knows(one: Usage, other: Usage) -> None:
+    added = one + other
+    for name in Usage.model_fields:
+        known = [value for value in (getattr(one, name), getattr(other, name)) if value is not None]
+        assert getattr(added, name) == (sum(known) if known else None)
+    assert added.model_dump_json(exclude_defaults=True) == Usage(**dict(added)).model_dump_json(exclude_defaults=True)
