@@ -8,9 +8,11 @@ import pytest
 
 from evaluatorq.environments.orders import Order, OrdersWorld, orders_environment
 from evaluatorq.errors import CallError, ConfigError
+from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.belief import BeliefUpdate
 from evaluatorq.model.cases import Criterion
 from evaluatorq.model.messages import Message, assistant, tool_call
+from evaluatorq.model.observation import Discarded, TurnReport
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.ports import BeliefReply, Score, TargetReply
@@ -111,6 +113,29 @@ async def test_what_notes_and_scores_quote_of_a_side_is_kept_back_with_it(said: 
     assert f'"evidence":"{USER[:6]}"' not in text
     assert AGENT not in text
     assert '"what":"beliefs"' in text
+
+
+REASON = "their fever worries me"
+
+
+async def test_what_a_side_says_beside_the_transcript_is_kept_back_with_it() -> None:
+    report = TurnReport(
+        understanding={"units": [{"words": "a kettle blew up"}]},
+        discarded_answers=(Discarded(code="bad", reason=REASON),),
+    )
+    line = TargetReply((assistant(AGENT),), report=report, assessment=Assessment(value=2, rationale=REASON))
+    for scopes, gone, kept in (
+        (["agent"], [REASON], ["a kettle blew up"]),
+        (["user"], ["a kettle blew up"], [REASON]),
+        (["user", "agent"], [REASON, "a kettle blew up"], []),
+    ):
+        said, result = await written(scopes, target=[line])
+        text = said + result.model_dump_json()
+        assert [word for word in gone if word in text] == []
+        assert [word for word in kept if word not in text] == []
+        assert result.observations[0].discard_codes() == ("bad",)
+        for path in get_sim_runs_dir().rglob("*"):
+            path.unlink() if path.is_file() else None
 
 
 async def test_a_failure_of_a_side_that_is_kept_back_says_nothing_of_it() -> None:

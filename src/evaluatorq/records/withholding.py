@@ -32,6 +32,7 @@ from evaluatorq.model.events import (
 )
 from evaluatorq.model.judgments import Judgment
 from evaluatorq.model.messages import Message, ToolCall
+from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.results import SimulationResult
 
 SCOPE = re.compile(r"user|agent|tools|tool:\S+")
@@ -59,12 +60,16 @@ class Withholding:
         digest = hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:16]
         return f"[withheld:{digest}:{len(text)}]"
 
-    def event(self, event: Event, said: Sequence[Message] = ()) -> Event:  # noqa: PLR0911  one kind of event per case
+    def event(self, event: Event, said: Sequence[Message] = ()) -> Event:
         """The event without those texts; the same object where it holds none. ``said`` is the conversation before it,
         of which notes and scores may quote.
         """
         if not self._scopes:
             return event
+        clean = self._event(event, said)
+        return event if clean == event else clean
+
+    def _event(self, event: Event, said: Sequence[Message]) -> Event:  # noqa: PLR0911  one kind of event per case
         match event:
             case UserSpoke() if "user" in self._scopes:
                 return event.model_copy(
@@ -81,9 +86,8 @@ class Withholding:
             case Ended():
                 reason = self.text(event.reason) if self._speaks(event.failed_component) else event.reason
                 return event.model_copy(update={"called": self._rows(event.called), "reason": reason})
-            case Observed() if "user" in self._scopes:
-                report = event.report.model_copy(update={"understanding": self._texts(event.report.understanding)})
-                return event.model_copy(update={"report": report})
+            case Observed():
+                return event.model_copy(update={"report": self._report(event.report)})
             case Noted(data=list() | dict()):
                 return event.model_copy(update={"data": self._unquoted(self._quotes(event), self._gone(said))})
             case Scored():
@@ -101,8 +105,7 @@ class Withholding:
             document[name] = self._unquoted(document[name], gone)
         document["messages"] = [row.model_dump(mode="json") for row in rows]
         document["evaluator_details"] = self._texts(document["evaluator_details"])
-        for claim in _objects(document["prose_claims"]) if "agent" in self._scopes else ():
-            claim["quote"] = self._texts(claim["quote"])
+        self._hide_words(document)
         for turn in _objects(document["turn_metrics"]):
             turn["judge_reason"] = self._texts(turn["judge_reason"])
         metadata = document["metadata"]
@@ -113,6 +116,26 @@ class Withholding:
                 metadata["error"] = self._texts(metadata.get("error"))
                 document["reason"] = self.text(result.reason)
         return SimulationResult.model_validate(document)
+
+    def _hide_words(self, document: dict[str, JsonValue]) -> None:
+        """Takes out of a record what sides said that is no row of the transcript: reasons, readings, short quotes."""
+        for claim in _objects(document["prose_claims"]) if "agent" in self._scopes else ():
+            claim["quote"] = self._texts(claim["quote"])
+        observed = document["observations"]
+        for seen in _objects(observed):
+            kept = self._report(TurnReport.model_validate(seen)).model_dump(mode="json")
+            seen |= {name: kept[name] for name in ("understanding", "discarded_answers") if name in kept}
+        cognition = document["cognition"]
+        if not isinstance(cognition, dict):
+            return
+        for step in _objects(cognition["assessments"]) if "agent" in self._scopes else ():
+            for held in _objects([step["assessment"]]):
+                held["rationale"] = self._texts(held["rationale"])
+        belief = cognition["belief"]
+        evidence = belief["evidence"] if isinstance(belief, dict) else None
+        for one in _objects([*evidence.values()] if isinstance(evidence, dict) else None):
+            if one["source"] in self._scopes:
+                one["text"] = self._texts(one["text"])
 
     def _gone(self, rows: Sequence[Message]) -> list[str]:
         """The texts of those rows that are kept back."""
@@ -154,10 +177,20 @@ class Withholding:
             if event.assessment is not None:
                 reason = self._maybe(event.assessment.rationale)
                 found["assessment"] = event.assessment.model_copy(update={"rationale": reason})
-        if "user" in self._scopes and event.report is not None:
-            understood = self._texts(event.report.understanding)
-            found["report"] = event.report.model_copy(update={"understanding": understood})
+        if event.report is not None:
+            found["report"] = self._report(event.report)
         return found
+
+    def _report(self, report: TurnReport) -> TurnReport:
+        """What was understood are the user's words, why an answer was thrown away may be the agent's."""
+        update: dict[str, object] = {}
+        if "user" in self._scopes:
+            update["understanding"] = self._texts(report.understanding)
+        if "agent" in self._scopes:
+            update["discarded_answers"] = tuple(
+                lost.model_copy(update={"reason": self._maybe(lost.reason)}) for lost in report.discarded_answers
+            )
+        return report.model_copy(update=update) if update else report
 
     def _maybe(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)
