@@ -29,6 +29,10 @@ CREDENTIALS = [
     "AKIAIOSFODNN7EXAMPLE",
     "password: hunter22",
     "api_key=abc123def",
+    "accessToken=abc123def",
+    "DB_PASSWORD='hunter22'",
+    "Cookie: session=abcdefghij; theme=abc123",
+    "set-cookie: sid=abc123def; Path=/",
     "https://pat:pa55word@host/x",
     "https://host/x?access_token=abc123&b=1",
     "-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----",
@@ -37,6 +41,8 @@ HARMLESS = [
     "the token is unclear to me",
     "bearer certificates and basic questions",
     "my password does not work",
+    "Cookie: the one with chocolate",
+    "maxTokens=4096 and tokens: 123456",
     "see https://host.example/path?page=2",
     "sk-ateboard",
     "The key: order A1 was refunded",
@@ -60,7 +66,7 @@ def test_words_that_only_speak_of_credentials_stay(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["password", "api_key", "apiKey", "x-api-key", "Authorization", "accessToken", "cookie"]
+    "name", ["password", "api_key", "apiKey", "x-api-key", "Authorization", "accessToken", "clientSecret", "cookie"]
 )
 def test_what_a_tool_is_given_under_such_a_name_is_hidden_whatever_it_looks_like(name: str) -> None:
     arguments = json.dumps({name: "plain", "inner": [{name: {"user": "pat"}}], "count": 3})

@@ -34,12 +34,16 @@ _SECRET_KEY = re.compile(
     r"authorization|credentials?|cookies?|token|bearer)$",
     re.IGNORECASE,
 )
-_NAMED = r"api[_-]?key|access[_-]?key|secret(?:[_-]?key)?|(?:\w+[_-])?token|passw(?:or)?d|authorization"
+_NAMED = r"\w*api[_-]?key|\w*access[_-]?key|\w*secret(?:[_-]?key)?|\w*token|\w*passw(?:or)?d|authorization"
 _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), HIDDEN),
     (re.compile(r"\b([a-z][a-z0-9+.-]*://)[^\s/@\"'<>]+@", re.IGNORECASE), rf"\1{HIDDEN}@"),
     (re.compile(rf"([?&](?:key|sig|signature|{_NAMED})=)[^&\s\"'<>]+", re.IGNORECASE), rf"\1{HIDDEN}"),
     (re.compile(r"\b((?:bearer|basic)\s+)(?=\S*\d)[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1{HIDDEN}"),
+    (
+        re.compile(r"\b((?:set-)?cookie:\s*)[\w.-]+=[^\s;,\"'<>]+(?:;\s*[\w.-]+=[^\s;,\"'<>]+)*", re.IGNORECASE),
+        rf"\1{HIDDEN}",
+    ),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), HIDDEN),
     (re.compile(r"\b(?:sk|pk|rk)[-_](?=\S*\d)[\w-]{12,}"), HIDDEN),
     (re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|hf_)[\w.-]{16,}"), HIDDEN),
