@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, JsonValue
 
 from evaluatorq.conversation.machine import Conversation, Phase, apply, begin, next_request, request_digest
-from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, ChangeWorld, Request, RunTools, Stop
+from evaluatorq.conversation.requests import AskUser, Request, Stop
 from evaluatorq.errors import ProtocolError
 from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import (
@@ -28,20 +28,12 @@ from evaluatorq.model.events import (
     Resumed,
     Scored,
     Started,
-    TargetReplied,
-    ToolsReturned,
-    TurnJudged,
     UserSpoke,
-    WorldChanged,
 )
 from evaluatorq.model.runs import Limits
 from evaluatorq.records.drift import Drift, DriftKind, differences
+from evaluatorq.records.due import answers, ending_differences, event_digest, from_outside, misplaced
 
-_ANSWERS: dict[type[Request], type[Event]] = {
-    AskUser: UserSpoke, AskTarget: TargetReplied, ChangeWorld: WorldChanged, RunTools: ToolsReturned,
-    AskJudge: TurnJudged,
-}  # fmt: skip
-_ENDING = ("terminated_by", "ended_by", "reason", "failed_component", "error_type")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -109,22 +101,15 @@ def _fits(proof: Proof, number: int, event: Event, later: Sequence[Event]) -> bo
     request = next_request(proof.state)
     if isinstance(event, Ended):
         return _ends(proof, number, event, request)
-    if isinstance(request, Stop) or not isinstance(event, (_ANSWERS[type(request)], CallFailed)):
-        kind: DriftKind = "extra_step" if _comes_later(request, later) else "missing_step"
-        proof.drifts.append(Drift(kind, number, "/kind", event.kind, type(request).__name__))
+    if isinstance(request, Stop) or not (isinstance(event, CallFailed) or answers(event, request)):
+        proof.drifts.append(Drift(misplaced(request, later), number, "/kind", event.kind, type(request).__name__))
         return False
-    recorded, now = getattr(event, "digest", ""), request_digest(proof.state, request)
+    recorded, now = event_digest(event), request_digest(proof.state, request)
     if recorded not in ("", now):
         proof.drifts.append(Drift("request_drift", number, "/digest", recorded, now))
     if isinstance(event, UserSpoke) and isinstance(request, AskUser):
         proof.drifts += _fixed_line(number, event, request)
     return True
-
-
-def _comes_later(request: Request, later: Sequence[Event]) -> bool:
-    """What is asked now is answered by the next recorded answer, so that this one is too much."""
-    following = next((event for event in later if not isinstance(event, CallFailed | Noted | Observed)), None)
-    return isinstance(request, Stop) or isinstance(following, _ANSWERS[type(request)])
 
 
 def _fixed_line(number: int, event: UserSpoke, request: AskUser) -> Iterator[Drift]:
@@ -141,16 +126,14 @@ def _fixed_line(number: int, event: UserSpoke, request: AskUser) -> Iterator[Dri
 def _ends(proof: Proof, number: int, event: Ended, request: Request) -> bool:
     """An ending that the machine decides is decided again; one that came from outside is taken as it is."""
     if not isinstance(request, Stop):
-        if event.terminated_by not in ("judge", "max_turns"):
+        if from_outside(event):
             return True
         proof.drifts.append(
             Drift("terminal_drift", number, "/terminated_by", event.terminated_by, type(request).__name__)
         )
         return False
-    for name in _ENDING:
-        recorded, now = getattr(event, name), getattr(request, name)
-        if recorded != now:
-            proof.drifts.append(Drift("terminal_drift", number, f"/{name}", recorded, now))
+    for name, recorded, now in ending_differences(event, request):
+        proof.drifts.append(Drift("terminal_drift", number, f"/{name}", recorded, now))
     return True
 
 

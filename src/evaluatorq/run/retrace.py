@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from evaluatorq.conversation.machine import begin, next_request, request_digest
-from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, ChangeWorld, Request, RunTools, Stop
+from evaluatorq.conversation.requests import AskJudge, AskUser, ChangeWorld, Request, RunTools, Stop
 from evaluatorq.environments.outside import apply_event
 from evaluatorq.errors import CallError, ReplayError
 from evaluatorq.evaluators.builtin import SIMULATION_EVALUATORS
@@ -39,6 +39,7 @@ from evaluatorq.model.messages import ToolCall
 from evaluatorq.model.trace import Trace
 from evaluatorq.ports import Attentive, Environment, Seat, ToolSpec, ToolsReply, UserFactory
 from evaluatorq.records.drift import Drift, DriftKind, Mode, differences, step_drifts
+from evaluatorq.records.due import answers, ending_differences, event_digest, from_outside, misplaced
 from evaluatorq.records.result import result_of
 from evaluatorq.records.trace import Walk
 from evaluatorq.records.trace_case import content_hash
@@ -50,15 +51,6 @@ from evaluatorq.run.crew import without_truth
 from evaluatorq.run.driver import waits_for
 from evaluatorq.run.live_tools import Round, rerun
 from evaluatorq.run.text import clean_text
-
-_ANSWERS: dict[type[Request], tuple[type[Event], ...]] = {
-    AskUser: (UserSpoke,),
-    AskTarget: (TargetReplied,),
-    ChangeWorld: (WorldChanged,),
-    RunTools: (ToolsReturned,),
-    AskJudge: (TurnJudged,),
-}
-_ENDINGS = ("terminated_by", "ended_by", "reason", "failed_component", "error_type")
 
 
 class OutOfStep(Exception):  # noqa: N818  a state, not an error: nothing can be compared any more
@@ -164,14 +156,10 @@ class Retrace:
         if isinstance(event, CallFailed):
             if event.component in ("infrastructure", "environment", waits_for(self.walk.state)):
                 return
-        elif isinstance(event, _ANSWERS[type(request)]):
+        elif answers(event, request):
             return
-        wanted = type(request).__name__
-        following = next((next_.event for next_ in later if not isinstance(next_.event, CallFailed)), None)
-        if isinstance(following, _ANSWERS[type(request)]):
-            self._drift("extra_step", one, "/kind", event.kind, wanted)
-        else:
-            self._drift("missing_step", one, "/kind", event.kind, wanted)
+        kind = misplaced(request, (next_.event for next_ in later))
+        self._drift(kind, one, "/kind", event.kind, type(request).__name__)
         raise OutOfStep
 
     def _substituted(self, one: Recorded, event: Event) -> Event:
@@ -271,26 +259,18 @@ class Retrace:
         """An ending that the machine decides is decided again; one that came from outside is taken as it is."""
         request = next_request(self.walk.state)
         if not isinstance(request, Stop):
-            if event.terminated_by in ("judge", "max_turns"):
-                self._drift("terminal_drift", one, "/data/terminated_by", event.terminated_by, type(request).__name__)
-                raise OutOfStep
-            return self._substituted(one, event)
-        decided: dict[str, JsonValue] = {name: getattr(request, name) for name in _ENDINGS}
-        recorded: dict[str, JsonValue] = {name: getattr(event, name) for name in _ENDINGS}
-        for path, old, new in differences(recorded, decided):
-            self._drift("terminal_drift", one, f"/data{path}", old, new)
+            if from_outside(event):
+                return self._substituted(one, event)
+            self._drift("terminal_drift", one, "/data/terminated_by", event.terminated_by, type(request).__name__)
+            raise OutOfStep
+        for name, old, new in ending_differences(event, request):
+            self._drift("terminal_drift", one, f"/data/{name}", old, new)
         return event
 
 
 def _calls_in(event: TargetReplied | ToolsReturned) -> list[ToolCall]:
     """The calls that an agent made and answered itself."""
     return [call for row in event.messages for call in row.tool_calls or ()]
-
-
-def event_digest(event: Event) -> str:
-    """The digest of the question that an event answers, empty where it answers none."""
-    digest = getattr(event, "digest", "")
-    return digest if isinstance(digest, str) else ""
 
 
 @dataclass(slots=True)
