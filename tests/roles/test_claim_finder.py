@@ -15,6 +15,7 @@ from evaluatorq.ports import ChatReply, ChatRequest
 from evaluatorq.replay import replay
 from evaluatorq.reports.transcript import conversation_view, render_conversation
 from evaluatorq.roles.claims import ClaimFinderRole
+from evaluatorq.run.verify import verify_run
 from evaluatorq.simulation import simulate
 from evaluatorq.simulation.config import SimulationConfig
 from evaluatorq.store.run_traces import traces_of_run
@@ -136,6 +137,7 @@ async def test_a_run_with_a_claims_model_scores_what_the_agent_says_by_what_it_d
     assert ("(found by a model)" in shown) == (standing == "unbacked")
     (trace,) = traces_of_run("latest")
     assert (await replay(trace)).drifts == ()
+    assert verify_run("latest").holds
 
 
 def test_offline_and_a_claims_model_are_rivals() -> None:
