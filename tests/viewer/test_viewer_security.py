@@ -119,6 +119,17 @@ def test_a_credential_in_a_note_is_taken_out_before_it_is_written(own_viewer: Vi
     assert "hunter22" not in label.note
 
 
+def test_a_note_is_redacted_by_the_rules_of_its_run(tmp_path: Path) -> None:
+    about = header(run_name="private", total_results=1, config={"redact": ["email"]})
+    path = tmp_path / "private_20260101-000000.json"
+    result = talk(datapoints(1)[0], 0).model_dump_json(indent=2).encode()
+    path.write_bytes(b"".join(run_parts(about, [result])))
+    with serving(tmp_path) as started:
+        assert started.label("private", 0, note="ask mara.lind@example.com").status_code == 303
+    [label] = read_labels(path).values()
+    assert re.fullmatch(r"ask \[email:[0-9a-f]{8}\]", label.note)
+
+
 # ---------------------------------------------------------------- what pages hold
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
@@ -15,6 +16,7 @@ from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.store.labels import labels_path, read_labels, remove_label, write_label
 from evaluatorq.viewer.books import Book, OngoingBook
 from evaluatorq.viewer.choice import Choice
+from evaluatorq.viewer.shelf import head
 from evaluatorq.viewer.site import Site
 from evaluatorq.viewer.tail import words_of
 from evaluatorq.viewer.talk import label_of, subjects_of, turn_facts
@@ -103,7 +105,13 @@ def put_label(site: Site, request: Request, fields: Mapping[str, str]) -> Respon
     if said == "remove":
         remove_label(file, (number, subject.key))
     else:
-        note = redactor_for(()).text(" ".join(fields.get("note", "").split())[:LONGEST_NOTE])
+        note = _redacted(file, " ".join(fields.get("note", "").split())[:LONGEST_NOTE])
         write_label(file, label_of(view, subject, book.about.run_id, agrees=said == "agree", note=note))
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"/runs/{quote(found.key, safe='')}/{number}{query}#v-{subject.key}", 303)
+
+
+def _redacted(file: Path, note: str) -> str:
+    """The note without credentials, and by the rules by which the run itself was redacted."""
+    rules = head(file).config.get("redact")
+    return redactor_for([rule for rule in rules if isinstance(rule, str)] if isinstance(rules, list) else ()).text(note)
