@@ -72,7 +72,7 @@ def _read(path: Path) -> dict[str, JsonValue]:
         raise ReplayError(f"{path} is not JSON") from error
     if not isinstance(value, dict):
         raise ReplayError(f"{path} is not a simulation run: it holds no JSON object")
-    if not value.keys() & {"datapoints", "results"}:
+    if not value.keys() & {"datapoints", "results", "pipeline"}:
         raise ReplayError(f"{path} is not a simulation run: it has neither results nor datapoints")
     return value
 
