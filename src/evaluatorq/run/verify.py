@@ -74,16 +74,16 @@ class Verification:
 def verify_run(reference: str, runs_dir: Path | None = None) -> Verification:
     """Proves the run that ``reference`` names. ``ReplayError`` when it has no journal."""
     folder = runs_dir or get_sim_runs_dir()
-    index = JournalIndex(journal_of(reference, folder))
+    index = JournalIndex(journal_of(reference, folder), sparse=True)
     plan = index.plan
     saved = _saved(plan, folder)
     verification = Verification(plan.run_id, saved=saved)
     spool = Spool(index.folder)
     try:
         for row in index.rows:
-            _prove(verification, plan, row, index, spool, finished=saved is not None)
+            _prove(verification, row, index, spool, finished=saved is not None)
         if saved is not None:
-            _compare(verification, plan, saved, spool)
+            _compare(verification, index, saved, spool)
     finally:
         spool.close()
     verification.damage += index.damage
@@ -97,10 +97,9 @@ def _saved(plan: RunPlan, folder: Path) -> Path | None:
         return None
 
 
-def _prove(
-    verification: Verification, plan: RunPlan, row: int, index: JournalIndex, spool: Spool, *, finished: bool
-) -> None:
-    proof = prove(plan.datapoints[row], plan.limits, index.events(row))
+def _prove(verification: Verification, row: int, index: JournalIndex, spool: Spool, *, finished: bool) -> None:
+    plan = index.plan
+    proof = prove(index.datapoint(row), plan.limits, index.events(row))
     verification.conversations += 1
     verification.redacted += proof.redacted
     drifts = proof.drifts
@@ -147,8 +146,9 @@ def _scoring(plan: RunPlan) -> SimulationScoringConfig | None:
         return None
 
 
-def _compare(verification: Verification, plan: RunPlan, saved: Path, spool: Spool) -> None:
+def _compare(verification: Verification, index: JournalIndex, saved: Path, spool: Spool) -> None:
     """The run file against what the journal comes to."""
+    plan = index.plan
     seen: set[int] = set()
     unrecorded: list[int] = []
     for position, result in enumerate(iter_results(saved)):
@@ -165,19 +165,21 @@ def _compare(verification: Verification, plan: RunPlan, saved: Path, spool: Spoo
         for drift_row, drift in zip(unrecorded, missing_conversation("/results", unrecorded), strict=True)
         if drift_row not in drifted
     ]
-    rows = set(range(len(plan.datapoints)))
+    rows = set(range(index.size))
     verification.found += [
         Found(row, plan.thread_id(row), Drift("extra_step", None, f"/results/{row}", "a recording", "no result"))
         for row in sorted(rows - seen)
         if row in spool
     ]
     if not verification.found:
-        verification.found += [Found(None, plan.run_id, drift) for drift in _run_drifts(plan, saved, spool.summaries())]
+        verification.found += [
+            Found(None, plan.run_id, drift) for drift in _run_drifts(index, saved, spool.summaries())
+        ]
 
 
-def _run_drifts(plan: RunPlan, saved: Path, summaries: Iterable[RowSummary]) -> Iterator[Drift]:
-    recorded, again = read_header(saved), run_header(plan, summaries, duration_s=None)
+def _run_drifts(index: JournalIndex, saved: Path, summaries: Iterable[RowSummary]) -> Iterator[Drift]:
+    recorded, again = read_header(saved), run_header(index.plan, summaries, duration_s=None)
     yield from record_drifts(recorded, again, without=NOT_DERIVED)
     for row, datapoint in enumerate(iter_datapoints(saved)):
-        now = plan.datapoints[row].model_dump(mode="json") if row < len(plan.datapoints) else None
+        now = index.datapoint(row).model_dump(mode="json") if row < index.size else None
         yield from value_drifts(f"/datapoints/{row}", datapoint.model_dump(mode="json"), now)

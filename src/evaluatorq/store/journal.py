@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,7 @@ from typing import Self
 from zlib import crc32
 
 from pydantic import JsonValue
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from evaluatorq.errors import ReplayError, SchemaError, StoreError
 from evaluatorq.model.cases import SimulationDatapoint
@@ -227,6 +227,27 @@ class JournalReader:
     @property
     def plan(self) -> RunPlan:
         """What was asked for. ``ReplayError`` when there is none, ``SchemaError`` when a newer version wrote it."""
+        return self._plan_in(self._plan_head())
+
+    def sparse_plan(self) -> tuple[RunPlan, list[bytes]]:
+        """The plan without its cases, and each of them as JSON: an eighth of the memory of as many records."""
+        head = self._plan_head()
+        points = head.pop("datapoints", None)
+        cases: list[bytes] = []
+        if isinstance(points, list):
+            points.reverse()
+            while points:
+                cases.append(to_json(points.pop()))
+        return self._plan_in({**head, "datapoints": []}), cases
+
+    def _plan_in(self, head: Mapping[str, JsonValue]) -> RunPlan:
+        try:
+            return RunPlan.model_validate(head)
+        except ValueError as error:
+            raise ReplayError(f"{parts_of(self.folder)[0]}:1: the plan cannot be read: {error}") from error
+
+    def _plan_head(self) -> dict[str, JsonValue]:
+        """The first line, unless there is none or it cannot be trusted."""
         parts = parts_of(self.folder)
         if not parts and (self.folder / DRAFT).is_file():
             raise ReplayError(
@@ -243,10 +264,7 @@ class JournalReader:
         _check_version(head, parts[0])
         if is_changed(line):
             raise ReplayError(f"{parts[0]}:1: the plan was changed after it was written: its checksum does not fit")
-        try:
-            return RunPlan.model_validate(head)
-        except ValueError as error:
-            raise ReplayError(f"{parts[0]}:1: the plan cannot be read: {error}") from error
+        return head
 
     def lines(self) -> Iterator[JournalLine]:
         """The events of all parts in order; torn ends are dropped, broken lines are noted in ``damage``."""

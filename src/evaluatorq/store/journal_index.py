@@ -13,6 +13,8 @@ from pathlib import Path
 from pydantic import JsonValue
 from pydantic_core import from_json
 
+from evaluatorq.errors import ReplayError
+from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.store.journal import HEAD, JournalReader, is_changed, parts_of, read_line
@@ -25,20 +27,41 @@ _TURNED = re.compile(rb'\{"row":(\d+),"kind":"(ended|started|resumed)".*\n')
 class JournalIndex:
     """Where the lines of each conversation stand: two numbers a line in memory, the events on disk.
 
-    ``ended`` are the conversations that came to an end at least once. ``refresh`` reads on where a run goes on.
+    ``ended`` are the conversations that came to an end at least once. ``refresh`` reads on where a run goes on. With
+    ``sparse`` the plan has no cases: they are read one at a time (``datapoint``).
     """
 
     folder: Path
+    sparse: bool = False
     plan: RunPlan = field(init=False)
     damage: list[str] = field(default_factory=list)
     ended: set[int] = field(default_factory=set)
     _parts: list[Path] = field(default_factory=list)
     _read: dict[Path, tuple[int, int]] = field(default_factory=dict)
     _places: dict[int, array[int]] = field(default_factory=dict)
+    _cases: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.plan = JournalReader(self.folder).plan
+        reader = JournalReader(self.folder)
+        if self.sparse:
+            self.plan, self._cases = reader.sparse_plan()
+        else:
+            self.plan = reader.plan
         self.refresh()
+
+    @property
+    def size(self) -> int:
+        """How many cases the plan has."""
+        return len(self._cases) if self.sparse else len(self.plan.datapoints)
+
+    def datapoint(self, row: int) -> SimulationDatapoint:
+        """The case of conversation ``row``."""
+        if not self.sparse:
+            return self.plan.datapoints[row]
+        try:
+            return SimulationDatapoint.model_validate_json(self._cases[row])
+        except ValueError as error:
+            raise ReplayError(f"{self._parts[0]}:1: case {row} of the plan cannot be read: {error}") from error
 
     def refresh(self) -> set[int]:
         """Reads the lines that were written since the last time; returns the conversations that they are of."""
@@ -51,7 +74,7 @@ class JournalIndex:
     @property
     def rows(self) -> list[int]:
         """The conversations that have any line."""
-        return sorted(row for row in self._places if row < len(self.plan.datapoints))
+        return sorted(row for row in self._places if row < self.size)
 
     def events(self, row: int) -> list[Event]:
         """The events of conversation ``row`` in order, each once; what is missing is noted in ``damage``."""
