@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field, JsonValue, field_validator
+from pydantic import AfterValidator, AwareDatetime, Field, JsonValue, field_validator
 
 from evaluatorq.model.base import Published, Record
 from evaluatorq.model.cases import SimulationDatapoint
@@ -20,6 +20,16 @@ DEFAULT_MAX_TURNS = 10
 DEFAULT_RUN_NAME = "sim"
 JOURNAL_VERSION = 1
 REPLAY_VERSION = 1
+
+
+def _name_only(run_id: str) -> str:
+    if run_id in (".", "..") or any(mark in run_id for mark in "/\\\0"):
+        raise ValueError("a run's id is a name and no path")
+    return run_id
+
+
+RunId = Annotated[str, AfterValidator(_name_only)]
+"""What a run's files are called, in journals and runs from elsewhere as well."""
 
 
 class Learned(Record):
@@ -69,7 +79,7 @@ class RunPlan(Record):
     """
 
     journal_version: int = JOURNAL_VERSION
-    run_id: str
+    run_id: RunId
     run_name: str
     evaluation_name: str | None = None
     created_at: AwareDatetime
@@ -169,7 +179,7 @@ class SimulationRun(Published):
     replay_version: int | None = None
     executive_summary: str | None = None
     token_usage_total: Usage | None = None
-    run_id: str | None = None
+    run_id: RunId | None = None
     experiment_url: str | None = None
     recommendations: list[SimulationRecommendation] | None = None
     applied_suggestions: list[str] = Field(default_factory=list)
@@ -225,7 +235,7 @@ class RunManifest(Record):
     ``host`` and ``heartbeat_at``.
     """
 
-    run_id: str
+    run_id: RunId
     surface: Literal["sim", "redteam", "insights"] = "sim"
     run_name: str
     status: Literal["running", "completed", "error", "cancelled"] = "running"
