@@ -22,6 +22,7 @@ from evaluatorq.run.crew import Crew
 from evaluatorq.run.engine import RunOptions, run_plan
 from evaluatorq.run.rebuild import rebuild
 from evaluatorq.run.verify import verify_run
+from evaluatorq.store.journal_index import JournalIndex
 from evaluatorq.store.paths import get_sim_runs_dir, journals_dir
 from evaluatorq.store.runs import find_run, read_run
 from evaluatorq.testing import (
@@ -188,6 +189,14 @@ async def test_a_saved_result_without_a_recording_and_a_recording_without_a_resu
     run.results.pop()
     find_run(plan.run_id).write_text(run.model_dump_json(indent=2))
     assert (2, "extra_step", "/results/2") in found_in(plan)
+
+
+async def test_cases_are_read_one_at_a_time_as_they_stand_in_the_plan() -> None:
+    plan = await ran()
+    whole, sparse = (JournalIndex(journals_dir(get_sim_runs_dir()) / plan.run_id, sparse=how) for how in (False, True))
+    assert sparse.plan == plan.model_copy(update={"datapoints": ()})
+    assert [sparse.datapoint(row) for row in range(sparse.size)] == list(plan.datapoints)
+    assert (sparse.rows, whole.datapoint(2)) == (whole.rows, plan.datapoints[2])
 
 
 async def test_a_line_that_cannot_be_read_is_damage() -> None:
