@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Self
 from zlib import crc32
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 from pydantic_core import from_json, to_json
 
 from evaluatorq.errors import ReplayError, SchemaError, StoreError
@@ -243,8 +243,11 @@ class JournalReader:
     def _plan_in(self, head: Mapping[str, JsonValue]) -> RunPlan:
         try:
             return RunPlan.model_validate(head)
-        except ValueError as error:
-            raise ReplayError(f"{parts_of(self.folder)[0]}:1: the plan cannot be read: {error}") from error
+        except ValidationError as error:
+            fault = error.errors(include_url=False)[0]
+            place = ".".join(map(str, fault["loc"]))
+            where = f"{parts_of(self.folder)[0]}:1"
+            raise ReplayError(f"{where}: the plan cannot be read: {place}: {fault['msg']}") from error
 
     def _plan_head(self) -> dict[str, JsonValue]:
         """The first line, unless there is none or it cannot be trusted."""
