@@ -6,8 +6,10 @@ import html
 import json
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 from viewing import Viewer, serving, unfinished
 
@@ -406,3 +408,24 @@ def test_a_long_journal_is_read_over_several_looks(folder: Path) -> None:
     told = [int(found[1]) for look in looks if (found := re.search(r"(\d+) of 48 conversations are read", look))]
     assert told == list(range(1, 48))
     assert len(shown(looks[-1])) == 48
+
+
+def test_many_may_look_at_a_run_that_grows(folder: Path) -> None:
+    reader = JournalReader(folder / ".journal" / unfinished(folder))
+    events = [(line.row, line.event) for line in reader.lines()]
+    plan = reader.plan.model_copy(update={"run_id": "f" * 32})
+    with serving(folder) as started, Journal.create(folder / ".journal" / plan.run_id, plan) as journal:
+
+        def look(address: str) -> int:
+            with httpx.Client(base_url=started.url, timeout=60) as client:
+                return client.get(address).status_code
+
+        with ThreadPoolExecutor(4) as readers:
+            answers = []
+            for number, (row, event) in enumerate(events):
+                journal.append(row, event)
+                if number % 20 == 0:
+                    address = f"/runs/{plan.run_id}{'/live' if number % 40 else '?sort=turns'}"
+                    answers.append(readers.submit(look, address))
+            assert {answer.result() for answer in answers} == {200}
+        assert len(shown(started.get(f"/runs/{plan.run_id}"))) == 48

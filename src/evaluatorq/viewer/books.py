@@ -10,7 +10,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from threading import Event as Flag
 from threading import Lock
@@ -142,13 +141,23 @@ class OngoingBook:
         with self.lock:
             ended = self.run.index.ended
             self.waiting |= self.run.index.refresh() & ended
+            entries = dict(self.entries)  # others look at the old ones meanwhile
             for row in sorted(self.waiting):
                 result = self.run.result(row)
                 criteria = criteria_of(result)
-                self.entries[row] = entry_of(result, line_of(result, row, criteria), criteria, row)
+                entries[row] = entry_of(result, line_of(result, row, criteria), criteria, row)
                 self.waiting.discard(row)
-                if self.waiting and monotonic() > until:
-                    raise StillReading(len(ended) - len(self.waiting), len(ended))
+                if monotonic() > until:
+                    break
+            self.entries = entries
+            if self.waiting:
+                raise StillReading(len(ended) - len(self.waiting), len(ended))
+
+    @property
+    def in_flight(self) -> list[int]:
+        """The conversations that began and have not ended."""
+        with self.lock:
+            return self.run.in_flight
 
     def result(self, number: int) -> SimulationResult:
         """One conversation, as far as it got."""
@@ -205,10 +214,7 @@ class Library:
         self._journals: OrderedDict[Path, JournalIndex] = OrderedDict()
         self._lock = Lock()
         self._stopped = Flag()
-
-    @cached_property
-    def _readers(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(2, "reading")
+        self._readers = ThreadPoolExecutor(2, "reading")
 
     def close(self) -> None:
         """Stops what is being read."""

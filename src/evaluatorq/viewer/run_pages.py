@@ -78,7 +78,7 @@ def live(site: Site, request: Request) -> Response:
     if not isinstance(book, OngoingBook) or found.journal is None:
         return RedirectResponse(f"{request.url.path.removesuffix('/live')}", 302)
     plan = book.run.plan
-    flying = [(row, plan.datapoints[row]) for row in book.run.in_flight]
+    flying = [(row, plan.datapoints[row]) for row in book.in_flight]
     return site.pages.page(
         "live.html.j2", request, tab="live", flying=flying[:_MOST_IN_FLIGHT], more=len(flying) - _MOST_IN_FLIGHT,
         planned=len(plan.datapoints), told=last_events(found.journal, plan), **site.head_values(found, book),
