@@ -20,14 +20,15 @@ def line_of(row: dict) -> Line:
     return Line(row["text"], tuple(row.get("said", ())), frozenset(row.get("hidden", ())))
 
 
-def test_the_guard_is_precise_and_finds_most_breaches_in_the_labelled_lines():
+def test_the_guard_is_precise_and_finds_most_breaches_in_the_labelled_lines(capsys: pytest.CaptureFixture[str]):
     found = [(row, find_breach(line_of(row))) for row in LABELLED]
     hits = sum(1 for row, breach in found if breach and row["label"] == breach.kind)
     alarms = [row["text"] for row, breach in found if breach and row["label"] != breach.kind]
     missed = [row["text"] for row, breach in found if breach is None and row["label"] != "ok"]
     precision = hits / (hits + len(alarms))
     recall = hits / (hits + len(missed))
-    print(f"{len(LABELLED)} lines, precision {precision:.3f}, recall {recall:.3f}", alarms, missed)
+    with capsys.disabled():
+        print(f"\n{len(LABELLED)} lines of simulated users: precision {precision:.3f}, recall {recall:.3f}")
     assert len(LABELLED) >= 100
     assert sum(row["label"] == "ok" for row in LABELLED) >= 50
     assert precision >= 0.95, alarms
