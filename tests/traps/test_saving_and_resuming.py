@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,7 +22,7 @@ from evaluatorq.model.usage import Usage
 from evaluatorq.ports import TargetReply, UserReply
 from evaluatorq.run.crew import Crew
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
-from evaluatorq.store.atomic import replace_file
+from evaluatorq.store.atomic import create_file, replace_file
 from evaluatorq.store.journal import JournalReader
 from evaluatorq.store.paths import journals_dir
 from evaluatorq.store.runs import read_run
@@ -73,6 +75,20 @@ def test_a_checkpoint_is_removed_before_the_new_one_is_written(tmp_path: Path) -
     with pytest.raises(StoreError, match="No space left"):
         replace_file(file, full())
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("run.json", b"first")]
+
+
+def test_a_file_system_without_hard_links_loses_the_run_at_its_very_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*paths: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    names = [create_file(tmp_path / "run.json", [b"%d" % number]).name for number in range(3)]
+    assert names == ["run.json", "run_001.json", "run_002.json"]
+    assert [(path.name, path.read_bytes()) for path in sorted(tmp_path.iterdir())] == [
+        ("run.json", b"0"), ("run_001.json", b"1"), ("run_002.json", b"2"),
+    ]  # fmt: skip
 
 
 async def test_the_next_run_replaces_the_last_one(tmp_path: Path) -> None:

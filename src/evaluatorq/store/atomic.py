@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -13,6 +14,7 @@ from evaluatorq.errors import StoreError
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIR = 0o700
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 def make_private_dir(folder: Path) -> None:
@@ -26,14 +28,15 @@ def make_private_dir(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _temporary(target: Path, parts: Iterable[bytes]) -> Iterator[Path]:
+def _temporary(target: Path, parts: Iterable[bytes], *, durable: bool = True) -> Iterator[Path]:
     make_private_dir(target.parent)
     temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
     try:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "wb") as file:  # noqa: PTH123
             file.writelines(parts)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         yield temporary
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror}") from error
@@ -42,12 +45,20 @@ def _temporary(target: Path, parts: Iterable[bytes]) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def replace_file(target: Path, parts: Iterable[bytes], *, mode: int | None = None, mtime_ns: int | None = None) -> None:
+def replace_file(
+    target: Path,
+    parts: Iterable[bytes],
+    *,
+    mode: int | None = None,
+    mtime_ns: int | None = None,
+    durable: bool = True,
+) -> None:
     """Writes ``target``, replacing what was there only when all of it is on disk.
 
-    The file is its owner's alone and of now, unless ``mode`` and ``mtime_ns`` say otherwise.
+    The file is its owner's alone and of now, unless ``mode`` and ``mtime_ns`` say otherwise. What is not ``durable`` is
+    whole for everybody who reads it, but may be lost when the power is.
     """
-    with _temporary(target, parts) as temporary:
+    with _temporary(target, parts, durable=durable) as temporary:
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))
         if mtime_ns is not None:
@@ -69,8 +80,19 @@ def create_file(target: Path, parts: Iterable[bytes]) -> Path:
         for number in range(1000):
             path = target if number == 0 else target.with_stem(f"{target.stem}_{number:03d}")
             try:
-                os.link(temporary, path)
+                _put_new(temporary, path)
             except FileExistsError:
                 continue
             return path
     raise StoreError(f"a thousand files named like {target} exist already")
+
+
+def _put_new(temporary: Path, path: Path) -> None:
+    """Gives a file its name; ``FileExistsError`` where that is taken. Some file systems know no second names."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
+        temporary.replace(path)

@@ -17,9 +17,10 @@ STALE_AFTER = timedelta(seconds=60)
 
 
 def write_manifest(manifest: RunManifest, runs_dir: Path) -> None:
-    """Puts the manifest in place, whole."""
+    """Puts the manifest in place, whole. A heartbeat does not wait for the disk."""
     text = manifest.model_dump_json(indent=2) + "\n"
-    replace_file(manifests_dir(runs_dir) / f"{manifest.run_id}.json", [text.encode()])
+    path = manifests_dir(runs_dir) / f"{manifest.run_id}.json"
+    replace_file(path, [text.encode()], durable=manifest.status != "running")
 
 
 def read_manifests(runs_dir: Path) -> Iterator[RunManifest]:
