@@ -217,9 +217,7 @@ def test_a_selection_from_nothing_is_refused() -> None:
         (datapoint(id=""), "id", "blank"),
     ],
 )
-def test_datapoints_built_in_python_are_held_to_rules_too(
-    case: SimulationDatapoint, field: str, words: str
-) -> None:
+def test_datapoints_built_in_python_are_held_to_rules_too(case: SimulationDatapoint, field: str, words: str) -> None:
     with pytest.raises(CaseError, match=words) as caught:
         check_datapoints([datapoint(id="fine"), case])
     assert (caught.value.field, caught.value.file) == (f"datapoints[1].{field}", None)
