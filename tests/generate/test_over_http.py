@@ -70,6 +70,42 @@ async def test_cases_come_from_endpoints_of_every_ability_and_the_spend_is_the_s
     assert made.spent.usage["first_messages"].calls == 6
 
 
+LIMITED = {"message": "Slow down.", "type": "rate_limit_exceeded", "code": "rate_limit_exceeded"}
+HALF = completion({"content": "{"}).body[:40]
+FAULTS: dict[str, tuple[Served, bool]] = {
+    "429": (Served(json.dumps({"error": LIMITED}).encode(), 429), False),
+    "429 with seconds": (Served(json.dumps({"error": LIMITED}).encode(), 429, {"retry-after": "0.05"}), False),
+    "500": (Served(b"{}", 500), False),
+    "503": (Served(b"busy", 503), False),
+    "hang": (Served(hang=True), True),
+    "dropped": (Served(drop=True), True),
+    "cut body": (Served(HALF, cut=True), True),
+    "malformed JSON": (Served(HALF), True),
+}
+"""What a request meets, and whether its cost is then unknown."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_fault_that_passes_costs_no_case_and_is_on_the_bill(endpoint: FakeEndpoint, fault: str):
+    served, is_unknown = FAULTS[fault]
+    seen_before: set[str] = set()
+
+    def first_fails(seen: Seen) -> Served:
+        question = json.dumps(seen.body["messages"][1:])  # the first may say in which form to answer
+        if question in seen_before:
+            return any_form(seen)
+        seen_before.add(question)
+        return served
+
+    endpoint.answer = first_fails
+    made = await generate(**OPTIONS, llm_config={"timeout_ms": 700, "retry_count": 2})
+    assert (len(made), made.problems) == (6, [])
+    answered = len(endpoint.seen) - len(seen_before)
+    assert made.spent.total.total_tokens == 15 * answered
+    assert sum(usage.calls for usage in made.spent.usage.values()) == answered
+    assert sum(made.spent.unread.values()) == (len(seen_before) if is_unknown else 0)
+
+
 async def test_no_more_requests_are_under_way_than_was_said(endpoint: FakeEndpoint):
     endpoint.answer = any_form
     await generate(**{**OPTIONS, "num_scenarios": 5}, llm_parallelism=2)
