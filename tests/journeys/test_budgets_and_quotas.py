@@ -143,6 +143,11 @@ def test_what_was_not_the_agents_fault_is_run_again_on_request(endpoint: MockEnd
     assert {(result["ended_by"], result["attempts"]) for result in results(tmp_path)} == {("judge", 2)}
     assert list((tmp_path / ".evaluatorq" / "sim-runs").glob("*.json")) == [file]
     assert saved_run(tmp_path)["token_usage_total"]["total_tokens"] == sum(endpoint.tokens().values())  # type: ignore[index]
+    saved = file.read_bytes()
+    assert evaluatorq(tmp_path, "sim", "rebuild", "latest").returncode == 0
+    assert file.read_bytes() == saved, "what the first attempts cost is in the journal"
+    proved = evaluatorq(tmp_path, "sim", "replay", "--verify", "latest")
+    assert proved.returncode == 0, proved.stdout
     nothing = evaluatorq(tmp_path, "sim", "resume", "latest", "--retry-errors", endpoint=endpoint)
     assert "no conversation ended by a fault of anybody but the agent" in nothing.stderr
 

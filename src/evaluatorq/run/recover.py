@@ -21,6 +21,7 @@ from evaluatorq.model.events import (
     Scored,
     Started,
 )
+from evaluatorq.model.replacing import replace
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import NOTHING_LEARNED, Learned, RunPlan
 from evaluatorq.store.journal import JournalLine, JournalReader
@@ -73,6 +74,7 @@ def recover(
     """One pass in constant memory: ``finished`` gets each conversation as soon as nothing of it can be missing."""
     rows: dict[int, Recovered] = {}
     done: set[int] = set()
+    failed: dict[int, Recovered] = {}
     spans, learned = _Spans(), NOTHING_LEARNED
     for line in reader.lines():
         spans.see(line)
@@ -82,14 +84,24 @@ def recover(
             continue
         row = rows.get(line.row)
         if row is None:
-            row = rows[line.row] = Recovered(begin(plan.datapoints[line.row], plan.limits))
+            fresh = failed.pop(line.row, None) or Recovered(begin(plan.datapoints[line.row], plan.limits))
+            row = rows[line.row] = fresh
             done.discard(line.row)
         if _follows(row, line, reader.lost.pop(line.row, [])):
             _take(row, line.event)
         if row.is_over and is_complete(row):
             finished(line.row, rows.pop(line.row))
             done.add(line.row)
+            if row.state.ended is not None and row.state.ended.failed_component is not None:
+                failed[line.row] = _spent(row)
     return Recovery(rows, list(reader.damage), spans.total(), learned)
+
+
+def _spent(row: Recovered) -> Recovered:
+    """What is left of a conversation that ended by a fault and may have been begun again: what it cost."""
+    old, lines = row.state, row.lines
+    spent = replace(begin(old.datapoint, old.limits), carried=old.usage, usage_by_role=old.usage_by_role)
+    return Recovered(replace(spent, unread=old.unread, attempts=old.attempts), started=True, lines=lines)
 
 
 def recovered(plan: RunPlan, row: int, events: Iterable[Event]) -> Recovered:
