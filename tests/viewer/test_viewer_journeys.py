@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 from viewing import Viewer
@@ -28,36 +31,52 @@ def browser(chromium: Chrome) -> Iterator[Chrome]:
     chromium.get("about:blank")
 
 
+def follow(browser: Chrome, element: WebElement, *keys: str) -> None:
+    """Clicks, or sends keys, and waits for the page that comes of it."""
+    page = browser.find_element(By.TAG_NAME, "html")
+    if keys:
+        element.send_keys(*keys)
+    else:
+        element.click()
+    WebDriverWait(browser, 60).until(staleness_of(page))
+    WebDriverWait(browser, 60).until(lambda new: new.execute_script("return document.readyState") == "complete")
+
+
+def soon(browser: Chrome, holds: Callable[[Chrome], bool]) -> None:
+    """Waits until a page that changes by itself is as it should be."""
+    WebDriverWait(browser, 60, ignored_exceptions=[StaleElementReferenceException]).until(holds)
+
+
 def text_of(browser: Chrome) -> str:
     return browser.find_element(By.TAG_NAME, "main").text
 
 
 def test_from_the_list_to_a_broken_promise_and_a_label_on_it(browser: Chrome, own_viewer: Viewer) -> None:
     browser.get(own_viewer.url)
-    browser.find_element(By.LINK_TEXT, "flawed").click()
-    browser.find_element(By.PARTIAL_LINK_TEXT, "failed").click()
+    follow(browser, browser.find_element(By.LINK_TEXT, "flawed"))
+    follow(browser, browser.find_element(By.PARTIAL_LINK_TEXT, "failed"))
     Select(browser.find_element(By.NAME, "scenario")).select_by_visible_text("Refund after the window closed")
-    browser.find_element(By.NAME, "q").send_keys("refund_order" + Keys.ENTER)
+    follow(browser, browser.find_element(By.NAME, "q"), "refund_order", Keys.ENTER)
     hits = browser.find_elements(By.CSS_SELECTOR, ".talks .name")
     assert len(hits) == 6
     assert browser.find_element(By.CSS_SELECTOR, ".snippet mark").text == "refund_order"
-    hits[0].click()
+    follow(browser, hits[0])
 
     rule = browser.find_element(By.ID, "v-criteria_1")
     assert "broken: must not happen: The agent refunds the order" in rule.text
     rule.find_element(By.TAG_NAME, "summary").click()
     rule.find_element(By.NAME, "note").send_keys("it really did")
-    rule.find_element(By.CSS_SELECTOR, "button[value=agree]").click()
+    follow(browser, rule.find_element(By.CSS_SELECTOR, "button[value=agree]"))
     assert "you agree: it really did" in browser.find_element(By.ID, "v-criteria_1").text
     [label] = read_labels(next(own_viewer.folder.glob("flawed_*.json"))).values()
     assert label.agrees
 
-    browser.find_element(By.LINK_TEXT, "flawed").click()
+    follow(browser, browser.find_element(By.LINK_TEXT, "flawed"))
     assert browser.find_element(By.NAME, "q").get_attribute("value") == "refund_order"
-    browser.find_element(By.LINK_TEXT, "Labels (1)").click()
+    follow(browser, browser.find_element(By.LINK_TEXT, "Labels (1)"))
     assert "Agreement with 1 of 1 labelled verdict" in text_of(browser)
-    browser.find_element(By.PARTIAL_LINK_TEXT, "Refund after").click()
-    browser.find_element(By.CSS_SELECTOR, "#v-criteria_1 button[value=remove]").click()
+    follow(browser, browser.find_element(By.PARTIAL_LINK_TEXT, "Refund after"))
+    follow(browser, browser.find_element(By.CSS_SELECTOR, "#v-criteria_1 button[value=remove]"))
     assert "you agree" not in browser.find_element(By.ID, "v-criteria_1").text
 
 
@@ -65,9 +84,9 @@ def test_two_ticked_runs_lead_to_what_flipped_and_to_both_transcripts(browser: C
     browser.get(viewer.url)
     for box in browser.find_elements(By.NAME, "run"):
         box.click()
-    browser.find_element(By.XPATH, "//button[.='Compare two runs']").click()
+    follow(browser, browser.find_element(By.XPATH, "//button[.='Compare two runs']"))
     assert "48 of 48 datapoints lost" in text_of(browser)
-    browser.find_element(By.PARTIAL_LINK_TEXT, "Blunt engineer").click()
+    follow(browser, browser.find_element(By.PARTIAL_LINK_TEXT, "Blunt engineer"))
     left, right = browser.find_elements(By.CLASS_NAME, "talk-page")
     assert left.rect["y"] == right.rect["y"]
     assert left.rect["x"] < right.rect["x"]
@@ -89,7 +108,7 @@ def test_a_keyboard_alone_reaches_a_conversation(browser: Chrome, viewer: Viewer
         assert browser.execute_script("return getComputedStyle(arguments[0]).outlineStyle", found) != "none"
         if found.get_attribute("class") == "name":
             break
-    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    follow(browser, browser.switch_to.active_element, Keys.ENTER)
     assert browser.find_element(By.TAG_NAME, "h1").text == "Blunt engineer · Vague request"
 
 
@@ -107,10 +126,10 @@ def test_a_running_simulation_moves_without_a_reload(browser: Chrome, own_viewer
         browser.execute_script("window.same = true")
         for line in (*first[2:], *second[:3]):
             journal.append(line.row, line.event)
-        WebDriverWait(browser, 30).until(lambda page: "1 of 48 conversations ended" in text_of(page))
+        soon(browser, lambda page: "1 of 48 conversations ended" in text_of(page))
         assert "[1] Blunt engineer" in browser.find_element(By.ID, "inflight").text
         assert browser.execute_script("return window.same")
-    WebDriverWait(browser, 30).until(lambda page: "stopped" in page.find_element(By.ID, "progress").text)
+    soon(browser, lambda page: "stopped" in page.find_element(By.ID, "progress").text)
 
 
 def run_id_of(viewer: Viewer) -> str:
@@ -129,7 +148,7 @@ def test_a_live_page_goes_to_the_run_when_it_is_saved(browser: Chrome, own_viewe
         assert "48 of 48 conversations ended" in text_of(browser)
         hidden.rename(path)
         manifest.write_text(done)
-        WebDriverWait(browser, 30).until(lambda page: page.current_url.endswith(path.stem))
+        soon(browser, lambda page: page.current_url.endswith(path.stem))
 
 
 # ---------------------------------------------------------------- every page
