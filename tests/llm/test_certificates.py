@@ -11,9 +11,10 @@ import anyio
 import pytest
 from anyio.streams.tls import TLSListener
 
-from evaluatorq.errors import CallError
+from evaluatorq.errors import CallError, ConfigError
 from evaluatorq.llm.exchange import Answer, Call
 from evaluatorq.llm.transport import open_wire
+from evaluatorq.model.usage import NO_USAGE
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
 
@@ -75,11 +76,24 @@ async def test_a_server_that_nobody_vouches_for_is_not_asked(own_certificate: Pa
 
 
 @pytest.mark.parametrize("plain", [False, True])
-async def test_a_file_of_certificates_that_is_not_there_is_named(
+async def test_a_file_without_certificates_is_named_and_nothing_is_asked(
     own_certificate: Path, monkeypatch: pytest.MonkeyPatch, plain: bool
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/own.pem")
+    empty = own_certificate.parent / "empty.pem"
+    empty.touch()
+    monkeypatch.setenv("SSL_CERT_FILE", str(empty))
     error = await asked(own_certificate, plain=plain)
     assert isinstance(error, CallError)
-    assert "SSL_CERT_FILE=/nowhere/own.pem" in error.message
-    assert not error.retryable
+    assert (error.component, error.retryable, error.usage) == ("infrastructure", False, NO_USAGE)
+    assert str(empty) in error.message
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+async def test_certificates_that_are_not_there_are_refused_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv(variable, "/nowhere/own")
+    with pytest.raises(ConfigError, match=f"{variable}=/nowhere/own is no"):
+        async with open_wire(2, 5.0):
+            pass
