@@ -7,6 +7,7 @@ import pytest
 from evaluatorq.model.results import SimulationResult, TerminatedBy
 from evaluatorq.records.facts import run_facts
 from evaluatorq.records.samples import sample_report
+from evaluatorq.reports.samples import render_samples
 from made_runs import datapoints, facts, header, run_of, talk
 
 GOOD, RUDE, UNSURE = (True, True), (False, True), (True, None)
@@ -96,3 +97,12 @@ def test_repeats_in_a_file_that_does_not_number_them_are_numbered_as_they_stand(
     run = facts(points, results)
     assert [conversation.sample for conversation in run.conversations] == [0, 1, 0, 1]
     assert [cell.samples for cell in sample_report(run).datapoints] == [2, 2]
+
+
+def test_of_very_many_personas_those_that_passed_least_are_shown() -> None:
+    points = datapoints(60)
+    talks = [talk(point, row, (True, row != 57)) for row, point in enumerate(points)]
+    shown = render_samples(sample_report(facts(points, talks)))
+    assert "P57  0 of 1" in shown
+    assert "and 10 more that passed as often or more; --json has all" in shown
+    assert "more that passed" not in render_samples(sample_report(facts(points[:50], talks[:50])))

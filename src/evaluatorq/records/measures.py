@@ -166,14 +166,17 @@ def judged(columns: Iterable[tuple[Column, Column | None]], seed: int) -> list[M
     The correction is over the measures in which enough datapoints differ for a result to be possible: how many differ
     says nothing about the direction, so leaving the others out costs no error (Gilbert, JRSS C 54, 2005).
     """
-    measures = [(column, column.measure(control, seed)) for column, control in columns]
-    family = [i for i, (column, _) in enumerate(measures) if column.could_show()]
-    p_values = [measures[i][1].p_value for i in family]
-    adjusted = dict(zip(family, benjamini_hochberg([p for p in p_values if p is not None]), strict=True))
-    return [
-        worded(measure.model_copy(update={"adjusted": adjusted.get(i)}), adjusted.get(i))
-        for i, (_, measure) in enumerate(measures)
-    ]
+    measures: list[Measure] = []
+    family: dict[int, float] = {}
+    for i, (column, control) in enumerate(columns):
+        measures.append(column.measure(control, seed))
+        p_value = measures[i].p_value
+        if p_value is not None and column.could_show():
+            family[i] = p_value
+    adjusted = dict(zip(family, benjamini_hochberg(list(family.values())), strict=True))
+    for i, measure in enumerate(measures):  # in place: a run may have ten thousand criteria
+        measures[i] = worded(measure.model_copy(update={"adjusted": adjusted.get(i)}), adjusted.get(i))
+    return measures
 
 
 def worded(measure: Measure, p_value: float | None) -> Measure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from evaluatorq.records.samples import PassRate, SampleReport
@@ -9,8 +10,10 @@ from evaluatorq.reports.terminal import Page, columns, percent, styled
 from evaluatorq.reports.text import one_line, plural
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.text import Text
 
+_MOST_ROWS = 50
 _OF = {"verdict": "passed", "goal": "reached the goal", "decided": "held in all that was decided"}
 
 
@@ -20,13 +23,24 @@ def render_samples(report: SampleReport, *, width: int = 80, color: bool = False
     title = f"{run.name} · {plural(run.datapoints, 'datapoint')}, {plural(report.k, 'sample')} each"
     page.add(styled(one_line(title), "bold"), "", columns(_facts(report)))
     for name, rates in (("Personas", report.personas), ("Scenarios", report.scenarios)):
-        page.add("", styled(name, "bold"), columns([_row(rate) for rate in rates]))
+        page.add("", styled(name, "bold"), *_rows(rates, _row))
     flaky = report.flaky
     if flaky:
-        page.add("", styled("Flaky", "bold"), columns([_flaky(rate) for rate in flaky]))
+        page.add("", styled("Flaky", "bold"), *_rows(flaky, _flaky))
     elif report.k > 1:
         page.add("", "No datapoint is flaky.")
     return page.text()
+
+
+def _rows(rates: Sequence[PassRate], row: Callable[[PassRate], Sequence[str | Text]]) -> list[RenderableType]:
+    """All of them, or of very many those that passed least."""
+    if len(rates) <= _MOST_ROWS:
+        return [columns(map(row, rates))]
+    least = sorted(rates, key=lambda rate: 1.0 if rate.rate is None else rate.rate)[:_MOST_ROWS]
+    return [
+        columns(map(row, least)),
+        f"  and {len(rates) - _MOST_ROWS} more that passed as often or more; --json has all",
+    ]
 
 
 def _facts(report: SampleReport) -> list[list[str | Text]]:
