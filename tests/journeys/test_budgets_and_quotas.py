@@ -152,6 +152,30 @@ def test_what_was_not_the_agents_fault_is_run_again_on_request(endpoint: MockEnd
     assert "no conversation ended by a fault of anybody but the agent" in nothing.stderr
 
 
+def test_a_second_attempt_that_was_stopped_is_gone_on_with_and_the_first_ones_file_replaced(
+    endpoint: MockEndpoint, tmp_path: Path
+) -> None:
+    endpoint.set(faults=[{"role": "judge", "kind": "413"}])
+    assert evaluatorq(tmp_path, *RUN, endpoint=endpoint).returncode == 1
+    (file,) = (tmp_path / ".evaluatorq" / "sim-runs").glob("*.json")
+    endpoint.set(faults=[{"role": "judge", "kind": "quota"}])
+    stopped = evaluatorq(tmp_path, "sim", "resume", "latest", "--retry-errors", endpoint=endpoint)
+    assert stopped.returncode == 1
+    assert "used-up quota" in stopped.stderr
+    endpoint.set(faults=[])
+    (hint,) = [line for line in stopped.stderr.splitlines() if line.startswith("Go on with it:")]
+    resumed = evaluatorq(tmp_path, *hint.split()[5:], endpoint=endpoint)
+    assert resumed.returncode in (0, 1), resumed.stderr
+    assert "complete already" not in resumed.stderr
+    assert list((tmp_path / ".evaluatorq" / "sim-runs").glob("*.json")) == [file]
+    ends = [result["ended_by"] for result in results(tmp_path)]
+    assert ends.count("judge") >= 1, "those that were begun again have ended"
+    again = evaluatorq(tmp_path, "sim", "resume", "latest", "--retry-errors", endpoint=endpoint)
+    assert again.returncode == 0, again.stderr
+    assert {result["ended_by"] for result in results(tmp_path)} == {"judge"}
+    assert saved_run(tmp_path)["token_usage_total"]["total_tokens"] == sum(endpoint.tokens().values())  # type: ignore[index]
+
+
 def test_requests_are_spaced_when_so_many_are_allowed_in_a_minute(endpoint: MockEndpoint, tmp_path: Path) -> None:
     write_cases(tmp_path / "cases.jsonl", 1, criteria=1)
     done = evaluatorq(tmp_path, *RUN, "--max-turns", "1", "--requests-per-minute", "120", "--json", endpoint=endpoint)

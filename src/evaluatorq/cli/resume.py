@@ -17,7 +17,8 @@ from evaluatorq.errors import RunNotFound
 from evaluatorq.ports import Sink
 from evaluatorq.run.outcome import NOT_THE_AGENTS, RunOutcome
 from evaluatorq.store.drafts import is_draft
-from evaluatorq.store.runs import find_journal, find_run, iter_results
+from evaluatorq.store.journal_index import ended_rows
+from evaluatorq.store.runs import find_journal, find_run, iter_results, read_header
 
 
 def configure(parser: Parser) -> None:
@@ -38,7 +39,7 @@ def configure(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Goes on with the run and returns the exit code."""
     folder = find_journal(args.run)
-    complete = _complete(folder.name)
+    complete = _complete(folder)
     if complete is not None and not (args.retry_errors and _has_faults(complete)):
         nothing = ", and no conversation ended by a fault of anybody but the agent" if args.retry_errors else ""
         say(f"Run {folder.name} is complete already{nothing}: {complete}")
@@ -53,11 +54,13 @@ def run(args: argparse.Namespace) -> int:
     return carry_out(start, replace(manner_of(args), journal=True))
 
 
-def _complete(run_id: str) -> Path | None:
+def _complete(folder: Path) -> Path | None:
+    """The run's file, unless conversations were begun again after it was written and have not ended yet."""
     try:
-        return find_run(run_id)
+        path = find_run(folder.name)
     except RunNotFound:
         return None
+    return path if len(ended_rows(folder)) >= read_header(path).total_results else None
 
 
 def _has_faults(path: Path) -> bool:

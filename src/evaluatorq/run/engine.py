@@ -195,7 +195,8 @@ class Engine:
         """Runs what is missing, then writes the run file; on a clean end the manifest says completed."""
         self.scribe.journal, self._recovery, self._learned = journal, recovery, recovery.learned
         for row, unfinished in recovery.unfinished.items():
-            self._brake.spend(unfinished.state.usage)
+            if row not in self._spool:  # else an earlier attempt ended, and was booked then
+                self._brake.spend(unfinished.state.usage)
             self.scribe.numbers[row] = max(unfinished.lines, self.scribe.numbers[row])
         started = self.clock.seconds()
         if self.options.run_timeout_s is not None:
@@ -235,7 +236,8 @@ class Engine:
         return outcome
 
     async def _run_workers(self, status: RunStatus) -> None:
-        rows = [row for row in range(len(self.plan.datapoints)) if row not in self._spool]
+        begun = self._recovery.unfinished
+        rows = [row for row in range(len(self.plan.datapoints)) if row in begun or row not in self._spool]
         async with anyio.create_task_group() as outer:
             outer.start_soon(status.beat)
             at_once = min(self.options.parallelism, len(self.plan.datapoints))
