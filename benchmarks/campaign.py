@@ -206,7 +206,7 @@ def limited(folder: Path, what: int, size: int) -> tuple[subprocess.CompletedPro
     done = subprocess.run(
         command(*scene.words),
         cwd=folder,
-        env=environment(**scene.env),
+        env={**environment(**scene.env), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=120,

@@ -37,7 +37,7 @@ def with_room_for(scene: Scene, size: int, *words: str) -> subprocess.CompletedP
     return subprocess.run(
         command(*words),
         cwd=scene.folder,
-        env=environment(**scene.env),
+        env={**environment(**scene.env), "PYTHONDONTWRITEBYTECODE": "1"},  # a cut one would stay behind
         capture_output=True,
         text=True,
         timeout=60,
