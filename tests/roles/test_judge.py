@@ -319,15 +319,10 @@ async def test_an_empty_answer_is_no_verdict():
 
 @pytest.mark.parametrize("score", [8, -0.1, True, "80%", "nan", math.nan, math.inf, [1]])
 @pytest.mark.parametrize("name", ["goal_completion_score", "response_quality"])
-async def test_a_number_that_is_no_score_is_re_asked_once_then_unknown_and_the_quotes_count(name: str, score: object):
-    model = ScriptedModel(GOOD | {name: score})
-    role = JudgeRole(model, seat_for())
-    fault = await fault_of(role)
-    assert (fault.code, fault.reask) == ("bad_verdict", True)
-    assert f"{name}: it must be a number from 0 to 1" in (fault.message + (model.requests[-1].tail or ""))
-    reply = await role.judge(TRANSCRIPT, IDS, final=False)
-    assert f"{name}: it must be a number from 0 to 1" in (model.requests[-1].tail or "")
+async def test_a_number_that_is_no_score_is_unknown_and_neither_clamped_nor_asked_again(name: str, score: object):
+    reply = await JudgeRole(ScriptedModel(GOOD | {name: score}), seat_for()).judge(TRANSCRIPT, IDS, final=False)
     assert list(reply.unknown_scores) == [name]
+    assert "it must be a number from 0 to 1" in reply.unknown_scores[name]
     assert (reply.judgment.goal_achieved, reply.judgment.tone_appropriateness, reply.refused) == (True, 1.0, {})
     assert getattr(reply.judgment, name) in (None, 0.0)
     assert [v.criterion_id for v in reply.judgment.criteria_verdicts or () if v.occurred] == [
@@ -341,13 +336,14 @@ async def test_a_goal_score_that_was_not_given_is_unknown_and_not_zero(left_out:
     answer = GOOD | {"goal_completion_score": None}
     if left_out:
         del answer["goal_completion_score"]
-    role = JudgeRole(ScriptedModel(answer), seat_for())
-    assert (await fault_of(role)).reask
-    assert list((await role.judge(TRANSCRIPT, IDS, final=False)).unknown_scores) == ["goal_completion_score"]
+    reply = await JudgeRole(ScriptedModel(answer), seat_for()).judge(TRANSCRIPT, IDS, final=False)
+    assert list(reply.unknown_scores) == ["goal_completion_score"]
 
 
-async def test_a_bad_number_beside_a_bad_quote_does_not_shorten_the_patience_for_the_quote():
-    reply = await last_of(ScriptedModel(REPAIRABLE | {"goal_completion_score": 7}))
+async def test_a_bad_number_beside_a_bad_quote_is_told_with_it_and_does_not_shorten_the_patience():
+    model = ScriptedModel(REPAIRABLE | {"goal_completion_score": 7})
+    reply = await last_of(model)
+    assert "goal_completion_score: it must be a number from 0 to 1, not 7" in (model.requests[-1].tail or "")
     assert not isinstance(reply, CallError)
     assert (list(reply.refused), list(reply.unknown_scores)) == (["criteria_0"], ["goal_completion_score"])
 

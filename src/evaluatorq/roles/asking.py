@@ -49,11 +49,6 @@ class Asking:
         return self._complaint
 
     @property
-    def is_first(self) -> bool:
-        """No answer to this question was refused yet."""
-        return not self._codes
-
-    @property
     def is_last(self) -> bool:
         """The answer that comes now is the last one there will be."""
         return self._codes.total() >= REASKS

@@ -2,8 +2,8 @@
 
 An unusable answer is asked for again three times, whatever was wrong with it, and each time the judge is told what. If
 then only single criteria do not hold, the rest of the verdict counts and those criteria stay unaudited, by name; if the
-answer as a whole does not hold, the judge has failed. Neither is ever a verdict on the agent. Where only numbers do not
-hold, one more try is enough: then they are unknown, by name, and the verdict counts.
+answer as a whole does not hold, the judge has failed. Neither is ever a verdict on the agent. Where only numbers do
+not hold, nothing is asked again (the next answer might quote worse): they are unknown, by name, the verdict counts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class JudgeRole:
         request = ChatRequest(self._prefix, self._transcript.lines(messages), tail)
         reply, answer = await ask(self._model, request, self._asking, {})
         reading = read_verdict(answer, self._criteria, open_ids, messages)
-        if reading.judgment is None or self._asks_again(reading):
+        if reading.judgment is None or (reading.refused and not self._asking.is_last):
             raise self._refusal(reading, reply)
         return JudgeReply(
             reading.judgment,
@@ -55,11 +55,6 @@ class JudgeRole:
             refused=reading.refused,
             unknown_scores=reading.unknown_scores,
         )
-
-    def _asks_again(self, reading: Reading) -> bool:
-        if reading.refused and not self._asking.is_last:
-            return True
-        return bool(reading.unknown_scores) and self._asking.is_first
 
     def _refusal(self, reading: Reading, reply: ChatReply) -> CallError:
         error = CallError(
