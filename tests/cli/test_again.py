@@ -155,6 +155,7 @@ def test_a_run_is_proved_from_its_recording_and_drift_names_the_place(two_runs, 
     journal.write_text(journal.read_text().replace("Shall I refund", "Shall I not refund", 1))
     drifted = two_runs("sim", "replay", "good", "--verify")
     assert drifted.code == 1
+    assert "0001.jsonl: the line at byte " in drifted.out.splitlines()[0], "what explains the rest comes first"
     assert "request_drift at step" in drifted.out
     assert "result_drift at /messages/" in drifted.out
     told = json.loads(two_runs("sim", "replay", "good", "--verify", "--json").out)

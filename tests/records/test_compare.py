@@ -245,6 +245,18 @@ def test_a_noisy_agent_against_itself_is_rarely_called_different_in_anything() -
     assert anything / rounds <= 0.05 + 3 * (0.05 * 0.95 / rounds) ** 0.5
 
 
+def test_the_change_that_the_headline_names_is_called_worse_four_times_in_five() -> None:
+    rounds, rng, shown = 250, random.Random(4), 0
+    points = datapoints(24)
+    before = run_of(points, [GOOD] * 24)
+    share = compare_facts(before, before).overall.smallest
+    assert share == pytest.approx(0.31, abs=0.01)
+    for _ in range(rounds):
+        after = run_of(points, [RUDE if rng.random() < share else GOOD for _ in points])
+        shown += compare_facts(before, after).word == "worse"
+    assert shown / rounds == pytest.approx(0.8, abs=0.03 + 2 * (0.16 / rounds) ** 0.5)
+
+
 def test_how_long_answers_took_is_compared_where_it_was_recorded() -> None:
     points = datapoints(8)
     results = [talk(p, i) for i, p in enumerate(points)]

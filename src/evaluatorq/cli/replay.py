@@ -77,10 +77,10 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _told(args: argparse.Namespace, verification: Verification) -> None:
-    for found in verification.found[:_MOST]:
-        emit(str(found))
     for line in verification.damage:
         emit(f"{verification.run_id}: the journal is damaged: {line}")
+    for found in verification.found[:_MOST]:
+        emit(str(found))
     left = len(verification.found) - _MOST
     if left > 0:
         emit(f"and {left} more differences")
