@@ -114,6 +114,7 @@ SHAPES: tuple[tuple[str, Callable[[random.Random], float], float], ...] = (
 )
 FLOORS = {
     ("one long tail (exponential)", 6): 0.92,
+    ("one long tail (exponential)", 8): 0.93,
     ("mostly nothing (70 % zeros)", 6): 0.78,
     ("mostly nothing (70 % zeros)", 8): 0.84,
     ("mostly nothing (70 % zeros)", 10): 0.88,
