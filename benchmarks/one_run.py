@@ -20,12 +20,13 @@ from pathlib import Path
 import anyio
 from workload import agent, datapoints
 
-from evaluatorq.llm import direct, transport
+from evaluatorq.llm import client, direct, transport
 from evaluatorq.llm.exchange import Answer, Call
 from evaluatorq.llm.handles import room_for
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.api import run_simulation
 from evaluatorq.simulation.config import SimulationConfig
+from evaluatorq.targets import openai
 
 
 def options(args: argparse.Namespace) -> dict[str, object]:
@@ -83,7 +84,8 @@ def main() -> None:
     parser.add_argument("--target", choices=["model", "here"], default="model")
     parser.add_argument("--bodies", action="store_true")
     args = parser.parse_args()
-    assert direct
+    assert all((client, direct, openai)), "what a run loads when it needs it is loaded before"
+    anyio.run(anyio.sleep, 0)  # loads what anyio has for asyncio
     room_for(args.in_flight)
     config = SimulationConfig.parse(options(args))
     bodies: list[tuple[str, bytes]] = []
