@@ -18,7 +18,8 @@ FORM = "form"
 SIGNS = 5
 """So many failures with a part, each made good without it, show that the endpoint cannot take it.
 
-An overload that fails every third request passes for that in one of seven hundred runs that ask one by one.
+An overload that fails every third request passes for that in one of a thousand runs that ask one by one, and in fewer
+that ask at once.
 """
 
 
