@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from evaluatorq.llm.abilities import Abilities
@@ -59,15 +60,11 @@ class ModelPool:
 
     def dropped(self) -> dict[str, list[str]]:
         """What was refused and the calls went on without, by model and endpoint: for the run file."""
-        return {self._label(key): known.dropped for key, known in self._abilities.items() if known.dropped}
+        return {_label(*key): known.dropped for key, known in self._abilities.items() if known.dropped}
 
     def answer_forms(self) -> dict[str, str]:
         """How structured answers are asked for where it is known to work, by model and endpoint: for the run file."""
-        return {self._label(key): a.form.name.lower() for key, a in self._abilities.items() if a.form_works}
-
-    def _label(self, key: tuple[str, str]) -> str:
-        base_url, name = key
-        return f"{name} @ {Endpoint(base_url).shown}"
+        return {_label(*key): a.form.name.lower() for key, a in self._abilities.items() if a.form_works}
 
     def _share_file_handles(self) -> None:
         """Each endpoint keeps connections of its own open, so they share what the process may hold."""
@@ -75,6 +72,12 @@ class ModelPool:
         room = fitting(self._wanted * endpoints)
         for limiter in self._limiters.values():
             limiter.lower_cap(room // endpoints)
+
+
+@lru_cache(maxsize=256)
+def _label(base_url: str, name: str) -> str:
+    """How a run file names the model; asked for after each conversation."""
+    return f"{name} @ {Endpoint(base_url).shown}"
 
 
 @asynccontextmanager
