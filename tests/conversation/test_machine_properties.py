@@ -91,12 +91,13 @@ CRITERIA = [
     Criterion(description="calls f", type="must_not_happen", check=Check.model_validate({"tool_called": "f"})),
 ]
 DATAPOINTS = st.builds(
-    lambda opens, script, first: a_datapoint(
-        a_scenario(criteria=CRITERIA, opens=opens, script=script), first_message=first
+    lambda opens, script, first, after: a_datapoint(
+        a_scenario(criteria=CRITERIA, opens=opens, script=script, after_script=script and after), first_message=first
     ),
     st.sampled_from([None, "agent"]),
-    st.none() | st.just(["First fixed line", None, "Third fixed line"]),
+    st.none() | st.just(["First fixed line", None, "Third fixed line"]) | st.just(["Only fixed line"]),
     st.sampled_from(["", "The very first message"]),
+    st.sampled_from([None, "simulate", "stop"]),
 )
 LIMITS = st.builds(
     Limits,
