@@ -160,9 +160,9 @@ def on_a_terminal(
                 if answer is not None and seen.endswith(b"[Y/n] "):
                     answer(process, main)
                     answer = None
-        finally:
-            if answer is not None:
-                process.kill()
+        except BaseException:  # such as the test's time limit: leaving would wait for the process
+            process.kill()
+            raise
     os.close(main)
     return process.returncode, seen.decode()
 

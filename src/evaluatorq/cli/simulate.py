@@ -86,11 +86,11 @@ def ask_to_start(conversations: int) -> None:
     """Asks a person, where one can answer. ``SimulationCancelledError`` when the answer is no."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    sys.stderr.write("This asks models, which may cost money. Start? [Y/n] ")
-    sys.stderr.flush()
     # The event loop's own handler would only note the signal and let the read go on.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        sys.stderr.write("This asks models, which may cost money. Start? [Y/n] ")
+        sys.stderr.flush()
         answer = sys.stdin.readline()
     finally:
         signal.signal(signal.SIGINT, handler)
