@@ -72,6 +72,13 @@ async def test_choice_turn_cap_and_step_cap_are_told_apart() -> None:
     assert by_steps.failed_component == "target"
 
 
+async def test_an_agent_that_spoke_beside_its_many_calls_is_not_said_to_have_been_silent() -> None:
+    spoken = await talk(*(calls("look", n, "One moment.") for n in range(9)), limits=Limits(tool_rounds=3))
+    silent = await talk(*(calls("look", n) for n in range(9)), limits=Limits(tool_rounds=3))
+    assert spoken.reason == "The agent called tools 3 times in one turn and then called again."
+    assert silent.reason == "The agent called tools 3 times in one turn and did not speak."
+
+
 async def test_a_silent_end_is_no_exchange_and_its_turn_says_why_it_was_not_judged() -> None:
     result = await talk("Hello.", calls("end", 1, level=2))
     assert (result.turn_count, result.ended_by) == (1, "agent")

@@ -237,6 +237,39 @@ async def test_null_content_beside_tool_calls_is_no_fault() -> None:
     assert reply.messages == (assistant(None, [tool_call("t1", "f", {})]),)
 
 
+@pytest.mark.parametrize("words", ["text", "content"])
+async def test_a_dict_with_its_own_calls_and_their_results_is_read_like_the_same_json_of_an_endpoint(
+    words: str,
+) -> None:
+    look = {"id": "t1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    calls = [{**look, "result": {"found": 2}}, {"name": "note", "arguments": {"what": "x"}, "output": "kept"}]
+    reply = await ask(returning({words: "Two of them.", "tool_calls": calls}), "hi")
+    assert [(row.role, row.text) for row in reply.messages] == [
+        ("assistant", ""), ("tool", '{"found":2}'), ("tool", "kept"), ("assistant", "Two of them."),
+    ]  # fmt: skip
+    assert [call.function.name for call in reply.messages[0].tool_calls or ()] == ["look", "note"]
+
+
+async def test_a_whole_chat_completion_may_be_returned() -> None:
+    completion = {
+        "id": "c1",
+        "object": "chat.completion",
+        "model": "m-1",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hello."}}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+    }
+    reply = await ask(returning(completion), "hi")
+    assert (reply.messages, reply.model, reply.response_id) == ((assistant("Hello."),), "m-1", "c1")
+    assert reply.usage is not None
+    assert reply.usage.total_tokens == 5
+
+
+async def test_an_image_beside_the_words_of_a_dict_is_kept() -> None:
+    parts = [{"type": "text", "text": "See:"}, {"type": "input_image", "image_url": "https://shop.example/a.png"}]
+    reply = await ask(returning({"content": parts}), "hi")
+    assert [type(part).__name__ for part in reply.messages[0].content or ()] == ["InputText", "InputImage"]
+
+
 async def test_content_made_of_parts_is_read() -> None:
     reply = await ask(
         returning({"content": [{"type": "text", "text": "a"}, {"type": "output_text", "text": "b"}]}), "hi"
@@ -267,8 +300,13 @@ class Completion:
     ("value", "says"),
     [
         (b"bytes", "returned bytes|a bytes"),
-        ({"text": "x"}, "a dict without 'content' \\(its keys: 'text'\\)"),
-        ({}, "it is empty"),
+        (
+            {"colour": "x"},
+            "an object with 'colour', which holds no reply in the usual places; return the agent",
+        ),
+        ({"content": object()}, "a dict that is no JSON"),
+        ({"role": "user", "content": "x"}, "a user row"),
+        ({}, "an empty object"),
         (["a", "b"], "a list of str"),
         ([], "an empty list"),
         (42, "an int"),

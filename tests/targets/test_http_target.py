@@ -378,6 +378,12 @@ JSON = {"content-type": "application/json"}
         (Answered(b"\x89PNG", headers={"content-type": "image/png"}), {}, "target_protocol", "answered image/png"),
         (Answered("x" * 8_000_001), {}, "target_protocol", "8,000,001 bytes; at most 8,000,000"),
         (Answered("x" * 3_000_000), {}, "target_protocol", "3,000,000 characters; at most 2,000,000"),
+        (
+            Answered({"answer": {"text": "", "tool_calls": [{"name": "f"}]}}),
+            {"reply": "answer.text", "tool_calls": "answer.calls"},
+            "empty_reply",
+            "answer.text is empty, and there are no tool calls at answer.calls: answer has no 'calls' (it has 'text', ",
+        ),
         (Answered({"text": "x", "c": 5}), {"tool_calls": "c"}, "target_protocol", "c is a number, not a list"),
         (Answered({"text": "x", "c": [{}]}), {"tool_calls": "c"}, "target_protocol", "Tool call 0 of the reply has no"),
         (sse('data: {"ping": 1}'), {"reply": "d.t"}, "target_protocol", "no event of the stream holds a reply"),

@@ -182,9 +182,16 @@ def _target_replied(state: Conversation, event: TargetReplied) -> Conversation:
 def _begin_tools(state: Conversation) -> Conversation:
     rounds = state.tool_rounds + 1
     if rounds > state.limits.tool_rounds:
-        reason = f"The agent called tools {state.limits.tool_rounds} times in one turn and did not speak."
+        last = "and then called again" if _spoke_in_turn(state) else "and did not speak"
+        reason = f"The agent called tools {state.limits.tool_rounds} times in one turn {last}."
         return _close(_note(state, reason), Stop("error", "tool_cap", reason, "target", "tool_cap"))
     return replace(state, phase=Phase.TOOLS, tool_rounds=rounds)
+
+
+def _spoke_in_turn(state: Conversation) -> bool:
+    """The agent said something since the user's last message, if only beside its calls."""
+    asked = max((i for i, row in enumerate(state.messages) if row.role == "user"), default=-1)
+    return any(row.role == "assistant" and row.is_spoken for row in state.messages[asked + 1 :])
 
 
 def _reply_in(state: Conversation) -> Conversation:

@@ -6,7 +6,7 @@ the document is an error, whatever stands beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,8 +19,8 @@ from evaluatorq.llm.exchange import Answer
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.usage import Usage
 from evaluatorq.ports import TargetReply
+from evaluatorq.targets.parts import assessment_of, broken, call_of, empty, report_of, unfit
 from evaluatorq.targets.paths import JsonPath, PathMissing, json_kind
-from evaluatorq.targets.replies import assessment_of, broken, call_of, empty, report_of, unfit
 
 USUAL_TEXT = tuple(
     JsonPath.parse(text)
@@ -64,12 +64,18 @@ def parsed(body: bytes, where: str) -> JsonValue:
         raise unfit(f"{where} did not answer JSON but {start!r}.") from None
 
 
-def reply_from_json(document: JsonValue, places: Places, where: str) -> TargetReply:
-    """The reply in ``document``, its rows not yet checked. ``where`` names who answered."""
+def reply_from_json(document: JsonValue, places: Places, where: str, right: str = "name the reply path") -> TargetReply:
+    """The reply in ``document``, its rows not yet checked.
+
+    ``where`` names who answered, ``right`` says what would be right where no words are in the usual places.
+    """
     refuse_error(document, where)
     calls = read_calls(document, places.tool_calls, where)
     usage = usage_at(document, places.usage)
-    text = _words(document, places.text, where, may_lack=bool(calls), usage=usage)
+    try:
+        text = _words(document, places.text, where, right, may_lack=bool(calls), usage=usage)
+    except CallError as error:
+        raise _beside_no_calls(error, document, places.tool_calls) from None
     return TargetReply(
         rows_of(text, calls),
         usage=usage,
@@ -80,6 +86,20 @@ def reply_from_json(document: JsonValue, places: Places, where: str) -> TargetRe
         report=report_of(value_at([document], places.report)),
         assessment=assessment_of(value_at([document], places.assessment)),
     )
+
+
+def _beside_no_calls(error: CallError, document: JsonValue, path: JsonPath | None) -> CallError:
+    """A reply without words may be one of calls that are not where they were said to be."""
+    if path is None:
+        return error
+    try:
+        path.find(document)
+    except PathMissing as missing:
+        told = f"{error.message.rstrip('.')}, and there are no tool calls at {path.text}: {missing}."
+        return CallError(
+            error.code, told, retryable=error.retryable, usage=error.usage, component=error.component, raw=error.raw
+        )
+    return error
 
 
 def refuse_error(document: JsonValue, where: str, status: int = 200) -> None:
@@ -122,10 +142,10 @@ def rows_of(text: str | None, calls: list[Call]) -> tuple[Message, ...]:
 
 
 def _words(
-    document: JsonValue, path: JsonPath | None, where: str, *, may_lack: bool, usage: Usage | None
+    document: JsonValue, path: JsonPath | None, where: str, right: str, *, may_lack: bool, usage: Usage | None
 ) -> str | None:
     if path is None:
-        name, value = _first(document, USUAL_TEXT, where, may_lack=may_lack)
+        name, value = _first(document, where, right, may_lack=may_lack)
     else:
         name = path.text or "the reply"
         try:
@@ -146,12 +166,12 @@ def _words(
     return text
 
 
-def _first(document: JsonValue, paths: Iterable[JsonPath], where: str, *, may_lack: bool) -> tuple[str, JsonValue]:
+def _first(document: JsonValue, where: str, right: str, *, may_lack: bool) -> tuple[str, JsonValue]:
     """The first of the usual places that holds words, else the first that is there at all."""
     if isinstance(document, str):
         return "the reply", document
     there: tuple[str, JsonValue] | None = None
-    for path in paths:
+    for path in USUAL_TEXT:
         try:
             value = path.find(document)
         except PathMissing:
@@ -160,16 +180,14 @@ def _first(document: JsonValue, paths: Iterable[JsonPath], where: str, *, may_la
             return path.text, value
         there = there or (path.text, value)
     if there is None and not may_lack:
-        raise unfit(
-            f"{where} answered {_outline(document)}, which holds no reply in the usual places; name the reply path."
-        )
+        raise unfit(f"{where} answered {_outline(document)}, which holds no reply in the usual places; {right}.")
     return there or ("the reply", None)
 
 
 def _outline(document: JsonValue) -> str:
     if isinstance(document, dict) and document:
         return f"an object with {', '.join(repr(key) for key in list(document)[:8])}"
-    return json_kind(document)
+    return "an empty object" if document == {} else json_kind(document)
 
 
 def plain(value: JsonValue) -> str | None:

@@ -30,8 +30,9 @@ from evaluatorq.llm.errors import clean_message, clean_raw
 from evaluatorq.model.messages import Message
 from evaluatorq.ports import Seat, TargetReply, ToolSpec
 from evaluatorq.targets.bodies import Places, parsed, reply_from_json
+from evaluatorq.targets.parts import unfit
 from evaluatorq.targets.paths import JsonPath
-from evaluatorq.targets.replies import reply_of, unfit
+from evaluatorq.targets.replies import reply_of
 from evaluatorq.targets.templates import TargetSpec, expanded, request_values
 from evaluatorq.toolset import TOOLS_URL
 

@@ -24,9 +24,10 @@ from evaluatorq.model.messages import Message
 from evaluatorq.ports import Seat, TargetReply, ToolSpec
 from evaluatorq.records.redaction import names_a_secret
 from evaluatorq.targets.bodies import Places, parsed, reply_from_json
+from evaluatorq.targets.parts import empty, unfit
 from evaluatorq.targets.paths import JsonPath, PathMissing
 from evaluatorq.targets.propagation import trace_context
-from evaluatorq.targets.replies import empty, reply_of, unfit
+from evaluatorq.targets.replies import reply_of
 from evaluatorq.targets.streams import reply_from_events
 from evaluatorq.targets.templates import (
     TargetSpec,

@@ -21,7 +21,8 @@ from evaluatorq.model.usage import Usage
 from evaluatorq.ports import Environment, Seat
 from evaluatorq.targets.callables import AgentCall, FunctionTarget, name_of, read_signature
 from evaluatorq.targets.faults import described, fault_of
-from evaluatorq.targets.replies import declared, empty, unfit
+from evaluatorq.targets.parts import empty, unfit
+from evaluatorq.targets.replies import declared
 from evaluatorq.targets.threads import in_thread
 
 _log = logging.getLogger(__name__)

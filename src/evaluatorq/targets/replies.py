@@ -12,41 +12,28 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar, get_args
+from typing import get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import JsonValue, ValidationError
+from pydantic_core import to_jsonable_python
 
 from evaluatorq.errors import CallError
 from evaluatorq.llm.errors import clean_message
-from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.events import FaultCode
 from evaluatorq.model.messages import InputText, Message, ToolCall, open_calls
-from evaluatorq.model.observation import TurnReport
 from evaluatorq.model.responses import AgentResponse, AgentResponseError, OutputReasoning
 from evaluatorq.model.usage import Usage
 from evaluatorq.ports import TargetReply
+from evaluatorq.targets.bodies import Places, reply_from_json
+from evaluatorq.targets.parts import assessment_of, empty, unfit
+from evaluatorq.targets.paths import JsonPath
 
-R = TypeVar("R", bound=BaseModel)
 MOST_TEXT = 2_000_000
 """Characters that one row of a reply may hold."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_PLACES = Places(report=JsonPath.parse("report"), assessment=JsonPath.parse("assessment"))
 WANTED = "return the agent's words as str, or an AgentResponse"
-
-
-def unfit(message: str, *, usage: Usage | None = None) -> CallError:
-    """The error for an answer that does not fit the protocol; asking the same again would not help."""
-    return CallError("target_protocol", message, usage=usage, component="target")
-
-
-def broken(message: str) -> CallError:
-    """The error for an answer that was damaged on its way: the next one may be whole."""
-    return CallError("malformed_response", message, component="target", retryable=True)
-
-
-def empty(message: str, *, usage: Usage | None = None) -> CallError:
-    """The error for an agent that said nothing."""
-    return CallError("empty_reply", message, usage=usage, component="target", retryable=True)
 
 
 def reply_of(
@@ -74,16 +61,15 @@ def _shaped(value: object) -> TargetReply:
         case None:
             raise empty(f"The agent returned None; {WANTED}.")
         case str():
-            return TargetReply((_assistant({"content": value}),))
+            return TargetReply((Message(role="assistant", content=value),))
         case TargetReply():
             return value
         case AgentResponse():
             return _from_response(value)
         case Message():
             return TargetReply((value,))
-        case Mapping() if "content" in value:
-            held, report = assessment_of(value.get("assessment")), report_of(value.get("report"))
-            return TargetReply((_assistant(value),), assessment=held, report=report)
+        case Mapping():
+            return _from_mapping(value)
         case list() | tuple() if value and all(isinstance(row, Message) for row in value):
             return TargetReply(tuple(value))
     raise unfit(f"The agent returned {_described(value)}; {WANTED}.")
@@ -91,9 +77,6 @@ def _shaped(value: object) -> TargetReply:
 
 def _described(value: object) -> str:
     kind = type(value).__name__
-    if isinstance(value, Mapping):
-        keys = ", ".join(repr(key) for key in list(value)[:5])
-        return f"a {kind} without 'content' ({f'its keys: {keys}' if keys else 'it is empty'})"
     if hasattr(value, "choices"):
         return f"a {kind}, of which choices[0].message.content would be the words"
     if isinstance(value, list | tuple):
@@ -101,6 +84,37 @@ def _described(value: object) -> str:
         return f"a {kind} of {', '.join(inner[:5])}" if inner else f"an empty {kind}"
     article = "an" if kind[:1].lower() in "aeiou" else "a"
     return f"{article} {kind}"
+
+
+def _from_mapping(value: Mapping[str, object]) -> TargetReply:
+    """A dict as the same JSON of an endpoint would be read; only parts of a message that are no text are kept, too."""
+    role = value.get("role", "assistant")
+    if role != "assistant":
+        raise unfit(f"The agent returned a {role} row; it answers in its own, with role 'assistant' or none.")
+    given = value.get("content")
+    content = _parts(given) if isinstance(given, list) else None
+    try:
+        document: JsonValue = to_jsonable_python({**value, **({} if content is None else {"content": content.text})})
+    except (ValueError, RecursionError):
+        raise unfit(f"The agent returned a dict that is no JSON; {WANTED}.") from None
+    reply = reply_from_json(document, _PLACES, "The agent", f"{WANTED}, or a dict with 'content'")
+    if content is None:
+        return reply
+    rows = (row if row.role == "tool" or not row.content else _with(row, content) for row in reply.messages)
+    return replace(reply, messages=tuple(rows))
+
+
+def _with(row: Message, content: Message) -> Message:
+    return row.model_copy(update={"content": content.content})
+
+
+def _parts(parts: list[object]) -> Message:
+    try:
+        return Message.model_validate({"role": "assistant", "content": [_part(part) for part in parts]})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise unfit(f"The agent's message does not fit: {place}: {first['msg']}.") from None
 
 
 def _from_response(response: AgentResponse) -> TargetReply:
@@ -137,70 +151,11 @@ def declared(error: AgentResponseError, usage: Usage | None = None) -> CallError
     )
 
 
-def assessment_of(value: object) -> Assessment | None:
-    """What the agent holds as it answers, where it says so beside its words. Raises ``CallError``."""
-    told = _record("assessment", Assessment, value)
-    return None if told is None else told.model_copy(update={"source": "structured_output"})
-
-
-def report_of(value: object) -> TurnReport | None:
-    """What the agent tells of its turn: how it understood it, what it did. Raises ``CallError``."""
-    return _record("report", TurnReport, value)
-
-
-def _record(name: str, kind: type[R], value: object) -> R | None:
-    try:
-        return None if value is None else kind.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in (name, *first["loc"]))
-        why = "it is no object" if first["type"] == "model_type" else first["msg"]
-        raise unfit(f"The agent's {name} does not fit: {place}: {why}.") from None
-
-
-def _assistant(value: Mapping[str, object]) -> Message:
-    """A chat message as a row; what frameworks leave out or spell otherwise is filled in."""
-    row: dict[str, object] = {"role": "assistant", **value, "content": value["content"]}
-    if isinstance(value["content"], list):
-        row["content"] = [_part(part) for part in value["content"]]
-    calls = value.get("tool_calls")
-    if isinstance(calls, list | tuple):
-        row["tool_calls"] = [call if isinstance(call, ToolCall) else call_of(call, i) for i, call in enumerate(calls)]
-    try:
-        return Message.model_validate(row)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise unfit(f"The agent's message does not fit: {place}: {first['msg']}.") from None
-
-
 def _part(part: object) -> object:
     """Text parts of any dialect as ours."""
     if isinstance(part, Mapping) and part.get("type") in ("text", "output_text") and isinstance(part.get("text"), str):
         return {"type": "input_text", "text": part["text"]}
     return part
-
-
-def call_of(value: object, index: int) -> ToolCall:
-    """A tool call in the shape of chat completions, or flat: ``{name, arguments}``. A missing id stays empty."""
-    call = value if isinstance(value, Mapping) else {}
-    inner = call.get("function")
-    function: Mapping[str, object] = inner if isinstance(inner, Mapping) else call
-    name = function.get("name") or function.get("toolName")
-    if not isinstance(name, str) or not name:
-        raise unfit(f"Tool call {index} of the reply has no name.")
-    given = next((function[key] for key in ("arguments", "args", "input") if function.get(key) is not None), "{}")
-    try:
-        arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        raise unfit(f"The arguments of tool call {index} ({name}) are not JSON.") from None
-    call_id = call.get("id") or call.get("toolCallId") or call.get("call_id")
-    return ToolCall.model_validate(
-        {
-            "id": call_id if isinstance(call_id, str) else "",
-            "function": {"name": name, "arguments": arguments},
-        }
-    )
 
 
 # ---------------------------------------------------------------- rows

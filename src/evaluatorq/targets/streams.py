@@ -24,8 +24,8 @@ from evaluatorq.targets.bodies import (
     usage_at,
     value_at,
 )
+from evaluatorq.targets.parts import assessment_of, empty, report_of, unfit
 from evaluatorq.targets.paths import PathMissing
-from evaluatorq.targets.replies import assessment_of, empty, report_of, unfit
 
 DELTA_KEYS = ("delta", "text", "content", "token", "response", "output", "message", "answer", "reply")
 END = "[DONE]"

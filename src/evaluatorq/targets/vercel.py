@@ -23,8 +23,8 @@ from evaluatorq.model.runs import TargetKind
 from evaluatorq.model.usage import Usage
 from evaluatorq.ports import TargetReply
 from evaluatorq.targets.bodies import ANYWHERE, parsed, reply_from_json
+from evaluatorq.targets.parts import call_of, empty, unfit
 from evaluatorq.targets.published import AgentTarget
-from evaluatorq.targets.replies import call_of, empty, unfit
 from evaluatorq.targets.streams import END, cut, document_of, events_of, reply_from_events
 from evaluatorq.targets.wire import SharedWire, bare_url
 
