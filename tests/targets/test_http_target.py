@@ -469,9 +469,11 @@ async def test_an_endpoint_that_hangs_is_a_timeout() -> None:
         ({"url": "http://h/", "headers": {"X-Key": "${NO_SUCH_VARIABLE}"}},
          "the header 'X-Key' needs the environment variable NO_SUCH_VARIABLE, which is not set"),
         ({"url": "http://h/", "body": {"x": "{{mesages}}"}}, "nothing fills {{mesages}}; there is {{messages}}"),
-        ({"url": "http://h/", "reply": "a..b"}, "'a..b' is no path"),
-        ({"url": "http://h/", "method": "FETCH"}, "target: method: Input should be"),
-        ({"url": "http://h/", "timeout_s": 0}, "target: timeout_s: Input should be greater than 0"),
+        ({"url": "http://h/", "reply": "a..b"}, "target: reply: 'a..b' is no path"),
+        ({"url": "http://h/", "headers": {"X": 5}, "timeout_s": "soon"},
+         "is 5; write text, in quotes where it looks like something else; timeout_s: is 'soon'; write a number"),
+        ({"url": "http://h/", "method": "FETCH"}, "target: method: is 'FETCH'; allowed are POST, PUT, PATCH, GET"),
+        ({"url": "http://h/", "timeout_s": 0}, "target: timeout_s: is 0; it must be greater than 0"),
     ],
 )  # fmt: skip
 def test_a_description_that_cannot_be_right_is_refused_before_the_run(options: dict[object, object], says: str) -> None:

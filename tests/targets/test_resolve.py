@@ -140,7 +140,7 @@ def test_descriptions_come_as_mappings_or_records() -> None:
     assert resolve_target(CommandTargetSpec(command=(sys.executable, "x"))).type == "CommandTarget"
     with pytest.raises(ConfigError, match="a target given as a mapping has a 'url' or a 'command'"):
         resolve_target({"reply": "text"})
-    with pytest.raises(ConfigError, match="target: replly: Extra inputs are not permitted"):
+    with pytest.raises(ConfigError, match="target: replly: is no key here in an endpoint; did you mean reply\\?"):
         resolve_target({"url": "http://host/chat", "replly": "text"})
 
 

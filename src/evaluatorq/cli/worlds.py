@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from evaluatorq.environments.registry import OWN_ENVIRONMENT, environment_for
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
+from evaluatorq.model.rules import Problem, near_or_known
 from evaluatorq.ports import Closeable, EnvironmentFactory, ToolSpec
 from evaluatorq.store.cases import bundled, load_personas
-from evaluatorq.store.rules import Problem, near_or_known
 from evaluatorq.store.tool_names import tool_names
 
 Tools = tuple[ToolSpec, ...]

@@ -10,7 +10,16 @@ import re
 import tomllib
 from pathlib import Path
 
+from pydantic import JsonValue
+
+from evaluatorq.errors import CaseError, ConfigError
+from evaluatorq.model.rules import Problem, dotted
+from evaluatorq.store.documents import near_file, read_documents
+from evaluatorq.store.located import Document
+
 FILES = (".yaml", ".yml", ".json", ".toml")
+_RIGHT = "an agent is described by its url or its command"
+_TOML_KEY = re.compile(r"""\s*\[?["']?([\w-]+)""")
 _SCHEME = re.compile(r"\w+:")
 
 
@@ -19,41 +28,70 @@ def is_description_file(target: object) -> bool:
     return isinstance(target, str) and Path(target).suffix in FILES and not _SCHEME.match(target)
 
 
-def described(target: object) -> object:
-    """The option's value, with a description read. Raises ``ValueError`` for one that cannot be."""
-    if isinstance(target, str) and target.lstrip().startswith("{"):
-        return _mapping(target, ".json", "it")
-    if not isinstance(target, str) or not is_description_file(target):
-        return target
-    path = Path(target)
+def _inline(text: str) -> dict[str, JsonValue]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ValueError(f"cannot read {path}: {reason}") from None
-    return _mapping(text, path.suffix, str(path))
-
-
-def _mapping(text: str, ending: str, what: str) -> dict[str, object]:
-    kind = {".json": "JSON", ".toml": "TOML"}.get(ending, "YAML")
-    try:
-        value: object = _parsed(text, kind)
+        value: dict[str, JsonValue] = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"{what} is not {kind}: {' '.join(str(error).split())}") from None
-    if not isinstance(value, dict):
-        reason = f"{what} is no table; an agent is described by its url or its command"
-        raise ValueError(reason)  # noqa: TRY004  the text is at fault, not a type of ours
+        raise ValueError(f"it is not JSON: {' '.join(str(error).split())}") from None
     return value
 
 
-def _parsed(text: str, kind: str) -> object:
-    if kind == "JSON":
-        return json.loads(text)
-    if kind == "TOML":
-        return tomllib.loads(text)
-    import yaml  # noqa: PLC0415  only for this ending
+def described(target: object) -> object:
+    """The option's value, with a description read. Raises ``ValueError`` for one that cannot be."""
+    if isinstance(target, str) and target.lstrip().startswith("{"):
+        return _fitting(_inline(target))
+    if not isinstance(target, str) or not is_description_file(target):
+        return target
+    document = _read(Path(target))
+    if not isinstance(document.value, dict):
+        reason = f"{target} is no table; {_RIGHT}"
+        raise ValueError(reason)  # noqa: TRY004  the text is at fault, not a type of ours
+    return _fitting(document.value, document)
+
+
+def _fitting(value: dict[str, JsonValue], document: Document | None = None) -> dict[str, JsonValue]:
+    """The description itself; ``ValueError`` for one that does not fit, with each place."""
+    from evaluatorq.targets.resolve import kind_of_description  # noqa: PLC0415  only for an agent that is described
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
+        problems = kind_of_description(value).problems(value)
+    except ConfigError as error:
+        raise ValueError(f"{document.file if document else 'it'}: {error}") from None
+    if not problems:
+        return value
+    raise ValueError("; ".join(_told(problem, document) for problem in problems))
+
+
+def _told(problem: Problem, document: Document | None) -> str:
+    place = "" if document is None else f"{document.file}:{document.line(problem.keys)}: "
+    return f"{place}{dotted(problem.keys)}: {problem.reason}"
+
+
+def _read(path: Path) -> Document:
+    """The file with its lines. Raises ``ValueError``, of which ``CaseError`` is one."""
+    if not path.is_file():
+        raise ValueError(f"cannot read {path}: no such file{near_file(path)}")
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty; {_RIGHT}")
+    if path.suffix == ".toml":
+        return _toml(path)
+    found = next(read_documents(path))
+    if isinstance(found, CaseError):
+        raise found
+    return found
+
+
+def _toml(path: Path) -> Document:
+    try:
+        text = path.read_text(encoding="utf-8")
+        value: dict[str, JsonValue] = tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    lines: dict[str | int, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        named = _TOML_KEY.match(line)
+        if named is not None and named[1] in value:
+            lines.setdefault(named[1], number)
+    return Document(str(path), value, lines={id(value): lines})

@@ -27,10 +27,7 @@ from evaluatorq.model.cases import (
     Party,
     StartingEmotion,
 )
-from evaluatorq.model.worlds import MockAnswer, MockFault, OutsideCall, OutsideEvent, ToolRules
-from evaluatorq.records.withholding import SCOPE
-from evaluatorq.store.model_rules import model_rule
-from evaluatorq.store.rules import (
+from evaluatorq.model.rules import (
     Fields,
     Problem,
     Rule,
@@ -53,6 +50,9 @@ from evaluatorq.store.rules import (
     text,
     trait,
 )
+from evaluatorq.model.type_rules import model_rule
+from evaluatorq.model.worlds import MockAnswer, MockFault, OutsideCall, OutsideEvent, ToolRules
+from evaluatorq.records.withholding import SCOPE
 
 # ---------------------------------------------------------------- checks and criteria
 

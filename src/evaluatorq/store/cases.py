@@ -18,6 +18,7 @@ from pydantic import JsonValue
 
 from evaluatorq.errors import CaseError, ConfigError
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.model.rules import dotted
 from evaluatorq.store.case_rules import (
     DATAPOINT_MARKS,
     PERSONA_KEYS,
@@ -114,7 +115,7 @@ def check_datapoints(datapoints: Sequence[SimulationDatapoint]) -> None:
         if problem is None and same in seen:
             problem = Problem(f"{datapoint.id!r} is also datapoints[{seen[same]}]; ids are unique", ("id",))
         if problem is not None:
-            raise CaseError(problem.reason, field=_dotted(("datapoints", row, *problem.keys)))
+            raise CaseError(problem.reason, field=dotted(("datapoints", row, *problem.keys)))
         seen[same] = row
 
 
@@ -165,7 +166,7 @@ class _Case:
 
     def error(self, problem: Problem) -> CaseError:
         line = self.document.line((*self.keys, *problem.keys))
-        return CaseError(problem.reason, file=self.document.file, line=line, field=_dotted(problem.keys) or None)
+        return CaseError(problem.reason, file=self.document.file, line=line, field=dotted(problem.keys) or None)
 
 
 def read_cases(
@@ -351,11 +352,6 @@ def _kind_of(value: JsonValue) -> Kind | None:
 
 def _name_of(value: JsonValue) -> JsonValue:
     return value.get("name") if isinstance(value, dict) else None
-
-
-def _dotted(keys: Keys) -> str:
-    """``("criteria", 0, "type")`` as ``criteria[0].type``."""
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
 
 
 __all__ = [

@@ -45,14 +45,15 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
         if not found:
             raise CaseError("no case file matches this pattern", file=str(path))
         return found
-    raise CaseError(f"no such file or folder{_near(given)}", file=str(path))
+    raise CaseError(f"no such file or folder{near_file(given)}", file=str(path))
 
 
 def _is_case_file(file: Path) -> bool:
     return file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
 
 
-def _near(missing: Path) -> str:
+def near_file(missing: Path) -> str:
+    """``; did you mean ...?`` with the file of the same folder whose name is nearest, else nothing."""
     try:
         names = [entry.name for entry in missing.parent.iterdir()]
     except OSError:

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, ClassVar, Literal
 
 import anyio
 from anyio.abc import Process
@@ -49,6 +49,8 @@ class CommandTargetSpec(TargetSpec):
     ``stateful: false`` says that the process answers from the messages alone, so another may take its place.
     """
 
+    noun: ClassVar[str] = "a command"
+
     command: tuple[str, ...] = Field(min_length=1)
     cwd: str | None = None
     env: dict[str, str] = Field(default_factory=dict)
@@ -58,7 +60,17 @@ class CommandTargetSpec(TargetSpec):
     @field_validator("command", mode="before")
     @classmethod
     def _words(cls, value: object) -> object:
-        return shlex.split(value) if isinstance(value, str) else value
+        try:
+            return shlex.split(value) if isinstance(value, str) else value
+        except ValueError as error:
+            raise ValueError(f"is {value!r}, which cannot be split into words: {error}") from None
+
+    @field_validator("cwd")
+    @classmethod
+    def _a_folder(cls, path: str | None) -> str | None:
+        if path is not None and not Path(path).is_dir():
+            raise ValueError(f"is {path!r}, and there is no such folder in {Path.cwd()}; name one, or leave it out")
+        return path
 
     def make_targets(self, parallelism: int = 1) -> CommandTargets:  # noqa: ARG002  processes are not shared
         """The factory of targets for this command. Raises ``ConfigError`` when it cannot be found."""

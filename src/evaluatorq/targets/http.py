@@ -9,11 +9,11 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from uuid import uuid4
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
 from evaluatorq.errors import CallError, ConfigError
 from evaluatorq.llm.encode import encode_json
@@ -56,6 +56,8 @@ class HttpTargetSpec(TargetSpec):
     ``assessment`` are paths in the answer. An endpoint that remembers the conversation is asked with ``history: last``.
     """
 
+    noun: ClassVar[str] = "an endpoint"
+
     url: str
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
     headers: dict[str, str] = Field(default_factory=dict)
@@ -71,6 +73,18 @@ class HttpTargetSpec(TargetSpec):
     format: Format = "auto"
     stateful: bool | None = None
     timeout_s: float | None = Field(None, gt=0)
+
+    @field_validator("url", "headers", "body")
+    @classmethod
+    def _fillable(cls, template: JsonValue) -> JsonValue:
+        check_placeholders(template)
+        return template
+
+    @field_validator("reply", "tool_calls", "usage", "session_id", "report", "assessment")
+    @classmethod
+    def _a_path(cls, path: str | None) -> str | None:
+        _path(path)
+        return path
 
     def make_targets(self, parallelism: int = 1) -> HttpTargets:
         """The factory of targets for this endpoint. Raises ``ConfigError`` for a description that cannot be right."""
@@ -126,7 +140,6 @@ class HttpTargets:
 
 
 def _ready(spec: HttpTargetSpec) -> _Endpoint:
-    check_placeholders({"url": spec.url, "body": spec.body, "headers": [*spec.headers.values()]})
     url, secrets = expanded(spec.url, "the target's url")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -9,7 +9,8 @@ import inspect
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard, get_args, runtime_checkable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Protocol, TypeGuard, get_args, runtime_checkable
 
 from evaluatorq.errors import ConfigError, WrongKind
 from evaluatorq.model.runs import TargetKind
@@ -17,6 +18,10 @@ from evaluatorq.plugins import import_attribute
 from evaluatorq.ports import Seat, Target, TargetFactory
 from evaluatorq.targets.callables import FunctionTargets, name_of
 from evaluatorq.targets.published import ObjectTargets, is_shareable
+
+if TYPE_CHECKING:
+    from evaluatorq.targets.command import CommandTargetSpec
+    from evaluatorq.targets.http import HttpTargetSpec
 
 FORMS = "'module:attribute', 'http(s)://...', 'command:...', 'demo' or 'demo:flawed'"
 _KINDS: tuple[TargetKind, ...] = get_args(TargetKind)
@@ -78,6 +83,8 @@ def _from_text(text: str, parallelism: int) -> ResolvedTarget:
     prefix, colon, rest = text.partition(":")
     if prefix in ("http", "https") and rest.startswith("//"):
         return _from_spec(_parsed({"url": text}), parallelism)
+    if prefix in ("http", "https") and colon:
+        raise ConfigError(f"{text!r} is no URL; write {prefix}://{rest.lstrip('/')}")
     if prefix == "demo":
         return _demo(rest if colon else "")
     if prefix == "command" and colon:
@@ -108,16 +115,23 @@ def _words(command: str) -> list[str]:
         raise ConfigError(f"the command {command!r} cannot be split into words: {error}") from None
 
 
-def _parsed(options: Mapping[object, object]) -> _TargetSpec:
+def kind_of_description(options: Mapping[str, object]) -> type[HttpTargetSpec | CommandTargetSpec]:
+    """What a description describes. ``ConfigError`` where it does not say."""
     if "url" in options:
         from evaluatorq.targets.http import HttpTargetSpec  # noqa: PLC0415  only where it is the agent
 
-        return HttpTargetSpec.parse(options)
+        return HttpTargetSpec
     if "command" in options:
         from evaluatorq.targets.command import CommandTargetSpec  # noqa: PLC0415  only where it is the agent
 
-        return CommandTargetSpec.parse(options)
-    raise ConfigError("a target given as a mapping has a 'url' or a 'command'")
+        return CommandTargetSpec
+    near = [(key, name) for key in options for name in get_close_matches(key, ("url", "command"), n=1)]
+    meant = f", not {near[0][0]!r}; did you mean {near[0][1]}?" if near else ""
+    raise ConfigError(f"a target given as a mapping has a 'url' or a 'command'{meant}")
+
+
+def _parsed(options: Mapping[object, object]) -> _TargetSpec:
+    return kind_of_description({str(key): value for key, value in options.items()}).parse(options)
 
 
 def _from_spec(spec: _TargetSpec, parallelism: int) -> ResolvedTarget:

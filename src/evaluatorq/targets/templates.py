@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import JsonValue, ValidationError
 
@@ -16,6 +16,8 @@ from evaluatorq.errors import ConfigError
 from evaluatorq.llm.encode import encode_json
 from evaluatorq.model.base import Strict
 from evaluatorq.model.messages import Message
+from evaluatorq.model.rules import Problem, dotted
+from evaluatorq.model.type_rules import type_problems
 from evaluatorq.ports import ToolSpec
 
 PLACEHOLDERS = ("messages", "last_message", "thread_id", "session_id", "tools", "tools_url")
@@ -25,17 +27,28 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 
 
 class TargetSpec(Strict):
-    """A target as a person describes it."""
+    """A target as a person describes it, and what such a description is called."""
+
+    noun: ClassVar[str]
+
+    @classmethod
+    def problems(cls, options: Mapping[str, object]) -> list[Problem]:
+        """Everything in a description that does not fit."""
+        try:
+            cls.model_validate(options)
+        except ValidationError as error:
+            return list(type_problems(error, options, cls.noun, cls))
+        return []
 
     @classmethod
     def parse(cls, options: Mapping[object, object]) -> Self:
-        """The description in ``options``; ``ConfigError`` names the first option that does not fit."""
-        try:
-            return cls.model_validate(dict(options))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"target: {place + ': ' if place else ''}{first['msg']}") from None
+        """The description in ``options``; ``ConfigError`` names all that does not fit."""
+        written = {str(key): value for key, value in options.items()}
+        problems = cls.problems(written)
+        if problems:
+            told = (f"{dotted(problem.keys)}: {problem.reason}" for problem in problems)
+            raise ConfigError(f"target: {'; '.join(told)}")
+        return cls.model_validate(written)
 
 
 def expanded(text: str, place: str) -> tuple[str, tuple[str, ...]]:
@@ -52,12 +65,12 @@ def expanded(text: str, place: str) -> tuple[str, tuple[str, ...]]:
     return _VARIABLE.sub(fill, text), tuple(values)
 
 
-def check_placeholders(template: dict[str, JsonValue]) -> None:
-    """Refuses placeholders that nothing would fill."""
+def check_placeholders(template: JsonValue) -> None:
+    """Refuses placeholders that nothing would fill with a ``ValueError``."""
     for name in placeholders_in(template):
         if name not in PLACEHOLDERS:
             known = ", ".join(f"{{{{{known}}}}}" for known in PLACEHOLDERS)
-            raise ConfigError(f"the target's template: nothing fills {{{{{name}}}}}; there is {known}")
+            raise ValueError(f"nothing fills {{{{{name}}}}}; there is {known}")
 
 
 def placeholders_in(template: JsonValue) -> set[str]:

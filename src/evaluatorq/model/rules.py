@@ -29,6 +29,11 @@ Rule = Callable[[JsonValue], Iterable[Problem]]
 Fields = Mapping[str, Rule]
 
 
+def dotted(keys: Keys) -> str:
+    """``("criteria", 0, "type")`` as ``criteria[0].type``."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+
+
 def shown(value: JsonValue) -> str:
     """A value as a message names it."""
     match value:
