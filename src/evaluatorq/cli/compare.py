@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evaluatorq.cli.console import emit, has_color, width_of
 from evaluatorq.cli.parsing import Parser
+from evaluatorq.cli.written import MORE, check_writable
 from evaluatorq.records.compare import compare_facts
 from evaluatorq.reports.comparison import render_comparison
 from evaluatorq.reports.markdown import comparison_markdown
@@ -21,11 +22,12 @@ def configure(parser: Parser) -> None:
     parser.add_argument("b", metavar="B", help="the run after")
     parser.add_argument("--control", metavar="RUN", default=None, help="A's agent run once more: what differs is noise")
     parser.add_argument("--json", action="store_true", default=False, help="the comparison as JSON on standard output")
-    parser.add_argument("--markdown", metavar="PATH", default=None, help="write it as Markdown as well")
+    parser.add_argument("--markdown", metavar="PATH", default=None, help=f"write it as Markdown as well{MORE}")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the comparison."""
+    check_writable(markdown=args.markdown)
     found = compare_facts(find_facts(args.a), find_facts(args.b), find_facts(args.control) if args.control else None)
     if args.markdown is not None:
         replace_file(Path(args.markdown), [comparison_markdown(found).encode()])

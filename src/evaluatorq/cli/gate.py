@@ -10,6 +10,7 @@ from pathlib import Path
 from evaluatorq.cli.console import emit, has_color, say, width_of
 from evaluatorq.cli.layers import gate_layer
 from evaluatorq.cli.parsing import Parser
+from evaluatorq.cli.written import MORE, check_writable, refuse_to_replace
 from evaluatorq.errors import ConfigError, ReplayError, RunNotFound, SchemaError
 from evaluatorq.records.compare import Comparison, compare_facts
 from evaluatorq.records.facts import RunFacts
@@ -28,8 +29,9 @@ METAVARS = {"min": "SHARE", "max": "N", "bas": "RUN"}
 def configure(parser: Parser) -> None:
     """The options of ``sim gate``: the rules, and what is written."""
     parser.epilog = (
-        "Without any rule the gate asks that every conversation ended by itself and reached its goal,\n"
-        "and that every criterion was audited and held. With any rule, --baseline too, only the rules\n"
+        "SHARE is 0.95 or 95%; N is a count, or a share. Without any rule the gate asks that every\n"
+        "conversation ended by itself and reached its goal, and that every criterion was audited and held;\n"
+        "claims and expectations that failed are then a warning. With any rule, --baseline too, only the rules\n"
         "that are given decide, unless --strict. Rules may stand in the table [gate] of\n"
         ".evaluatorq/config.toml as well; an option wins over it.\n"
         "With --baseline a paired significance test over datapoints decides: 'worse' breaks the gate, and\n"
@@ -49,13 +51,16 @@ def configure(parser: Parser) -> None:
             rules.add_argument(flag, dest=name, metavar=METAVARS[name[:3]], help=about)
     written = parser.add_argument_group("Reports")
     written.add_argument("--json", action="store_true", default=False, help="the decision as JSON on standard output")
-    written.add_argument("--junit", metavar="PATH", default=None, help="JUnit XML: a test for each conversation")
-    written.add_argument("--markdown", metavar="PATH", default=None, help="Markdown for a step summary or pull request")
+    written.add_argument("--junit", metavar="PATH", default=None, help=f"JUnit XML: a test for each conversation{MORE}")
+    written.add_argument(
+        "--markdown", metavar="PATH", default=None, help=f"Markdown for a step summary or pull request{MORE}"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the decision and returns it as the exit code."""
     rules = GateRules.parse({**gate_layer(), **_given(args)})
+    check_writable(junit=args.junit, markdown=args.markdown)
     try:
         facts, comparison = _read(args.run, rules)
     except RunNotFound:
@@ -63,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     except (ReplayError, SchemaError, OSError) as error:
         say(f"Error: {error}")
         return UNMEASURED
+    runs = (facts.source, comparison.a.file if comparison else None)
+    refuse_to_replace(runs, junit=args.junit, markdown=args.markdown)
     report = gate(facts, rules, comparison)
     _write(args, facts, report, comparison)
     if args.json:

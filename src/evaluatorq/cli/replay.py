@@ -35,7 +35,13 @@ def configure(parser: Parser) -> None:
     parser.add_argument("number", metavar="N", nargs="?", default=None, help="fork only this conversation, from 0")
     parser.add_argument("--verify", action="store_true", default=False, help="prove the run from its recording")
     parser.add_argument("--from-turn", metavar="N", default=None, help="the first turn whose answer is new, from 1")
-    parser.add_argument("-n", "--name", dest="run_name", metavar="NAME", help="label of the forked run")
+    parser.add_argument(
+        "-n",
+        "--name",
+        dest="run_name",
+        metavar="NAME",
+        help="label of the forked run (default: that of RUN with -fork)",
+    )
     add_config_flags(parser, {}, sections=("Target", "Models", "Limits"))
     add_manner(parser)
 

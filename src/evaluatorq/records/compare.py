@@ -2,8 +2,8 @@
 
 The headline asks one question: in how many datapoints does everything hold that both runs decided? An item that one
 side left undecided is left out on both, and a conversation that errored on either side is neither a gain nor a loss.
-When more than a tenth of the conversations had to be left out there is no headline. All other measures are corrected
-together for how many they are.
+When more than a tenth of the conversations had to be left out (those of cases that B does not have, too) there is no
+headline. All other measures are corrected together for how many they are.
 """
 
 from __future__ import annotations
@@ -268,6 +268,7 @@ def _left_out(pairing: Pairing, overall: Measure) -> dict[str, int]:
             errors[f"errored in {where}"] += 1
     counts = {
         **errors,
+        "only in A": pairing.gone,
         "case changed": len(pairing.changed),
         "no result": pairing.missing,
         "not decided on both sides": overall.left_out,

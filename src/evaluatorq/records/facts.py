@@ -25,7 +25,8 @@ from evaluatorq.records.verdicts import CriterionView, Verdict, criteria_of, goa
 LONGEST_QUOTE = 300
 Signature = Callable[[SimulationResult], str | None]
 """What a conversation did, without its wording: two samples with one signature behaved the same."""
-EXPECTATIONS = "expectations"
+EXPECTATIONS, CLAIMS = "expectations", "claims"
+"""The ids under which what a scenario expects and claims stands among the criteria of a conversation."""
 
 
 def behaviour(result: SimulationResult) -> str | None:
@@ -106,7 +107,9 @@ class ConversationFacts:
 
     @property
     def held(self) -> bool | None:
-        """Everything that anybody decided held; ``None`` where nothing was decided."""
+        """All that anybody decided held, which a failed verdict rules out; ``None`` where nothing was decided."""
+        if self.verdict == "failed":
+            return False
         decided = [held for held in (self.goal, *(criterion.held for criterion in self.criteria)) if held is not None]
         return all(decided) if decided else None
 
@@ -212,7 +215,7 @@ class _Reader:
             verdict=verdict_from(result, views),
             reason=self._kept(result.reason[:LONGEST_QUOTE]),
             goal=goal_of(result),
-            criteria=(*map(self._quoted, views), *_expected(result)),
+            criteria=(*map(self._quoted, views), *_expected(result), *_claimed(result)),
             scores={self._kept(name): score for name, score in scores_by_name(result, self._evaluators).items()},
             turns=result.turn_count,
             tokens=result.token_usage.total_tokens if result.token_usage_known else None,
@@ -277,6 +280,16 @@ def _expected(result: SimulationResult) -> Iterator[Quoted]:
     rule = "the facts are as the scenario expects"
     evidence = _each([failure.text for failure in report.failures]) or ("they are" if report.met else "")
     yield Quoted(EXPECTATIONS, rule, "expected", report.met, evidence=evidence, by_check=True)
+
+
+def _claimed(result: SimulationResult) -> Iterator[Quoted]:
+    """What the agent said that it did, as one more thing that held or did not."""
+    if result.claims is None:
+        return
+    untrue = [claim for claim in result.claims if not claim.backed]
+    said = [f"turn {claim.turn}: “{claim.words}”, without {claim.requires}" for claim in untrue]
+    evidence = _each(said or [f"turn {claim.turn}: “{claim.words}”" for claim in result.claims])
+    yield Quoted(CLAIMS, "the agent did what it says it did", "claimed", not untrue, evidence=evidence, by_check=True)
 
 
 def _each(failures: Sequence[str]) -> str:

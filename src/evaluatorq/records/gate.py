@@ -7,7 +7,7 @@ any threshold the gate decides as the snippet of the published output reference 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
@@ -15,12 +15,14 @@ from evaluatorq.errors import ConfigError
 from evaluatorq.records.compare import Comparison, run_label
 from evaluatorq.records.facts import ConversationFacts, Quoted, RunFacts
 from evaluatorq.records.gate_rules import Allowed, Evidence, GateReport, GateRules, RuleResult, State
-from evaluatorq.records.samples import sample_report
+from evaluatorq.records.samples import SampleReport, sample_report
 from evaluatorq.records.scores import ScoreTally
 from evaluatorq.records.statistics import ALPHA
 from evaluatorq.records.verdicts import UNCOUNTED, Rate, outcome_of
 
+_MOST_NAMED = 5
 _REFERENCE = "every conversation ended by itself and reached its goal, every criterion was audited and held"
+_STRICT = f"{_REFERENCE}, claims and expectations too"
 
 
 def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None) -> GateReport:
@@ -34,10 +36,10 @@ def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None
     if comparison is not None:
         results += _against(comparison, rules)
     if rules.strict or not results:
-        results.append(_reference(facts))
+        results.append(_reference(facts, strict=rules.strict))
         note = ""
     else:
-        note = f"Only these rules were asked; --strict adds: {_REFERENCE}"
+        note = f"Only these rules were asked; --strict adds: {_STRICT}"
     states = {result.state for result in results}
     order: tuple[State, ...] = ("broken", "could not measure", "holds")
     return GateReport(
@@ -46,21 +48,48 @@ def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None
         state=next(state for state in order if state in states),
         rules=tuple(results),
         note=note,
+        warnings=() if _reads_verdicts(rules) else tuple(_unread(facts)),
     )
 
 
 # ---------------------------------------------------------------- the rules
 
 
-def _reference(facts: RunFacts) -> RuleResult:
-    cases = [_case(talk, objection) for talk in facts.conversations for objection in talk.objections]
-    objected = len({case.row for case in cases})
+def _reference(facts: RunFacts, *, strict: bool) -> RuleResult:
+    """What the snippet decides. ``strict`` reads verdicts too: claims and expectations that failed break it, and what
+    nobody decided could not be measured.
+    """
+    talks = [talk for talk in facts.conversations if talk.objections or (strict and _is_unread(talk))]
+    undecided = strict and all(talk.verdict in ("passed", "unknown") for talk in talks)
     return RuleResult(
-        rule=_REFERENCE,
-        state="broken" if cases else "holds",
-        found=f"{objected} of {len(facts.conversations)} conversations do not" if cases else "all do",
-        conversations=tuple(cases),
+        rule=_STRICT if strict else _REFERENCE,
+        state="holds" if not talks else "could not measure" if undecided else "broken",
+        found=f"{len(talks)} of {len(facts.conversations)} conversations do not" if talks else "all do",
+        conversations=tuple(_case(talk, why) for talk in talks for why in talk.objections or (_why(talk),)),
     )
+
+
+def _is_unread(talk: ConversationFacts) -> bool:
+    """It failed, by claims or expectations, which the snippet knows nothing of."""
+    return talk.verdict == "failed" and not talk.objections
+
+
+def _reads_verdicts(rules: GateRules) -> bool:
+    """Some rule of the gate asks for more than the snippet does, so a failed verdict counts."""
+    shares = (rules.min_pass_rate, rules.min_criteria_rate, rules.min_pass_hat_k, rules.baseline)
+    return rules.strict or any(share is not None for share in shares)
+
+
+def _unread(facts: RunFacts) -> Iterator[str]:
+    """What failed and no rule reads, with what to type."""
+    talks = [talk for talk in facts.conversations if _is_unread(talk)]
+    if talks:
+        named = "; ".join(talk.name for talk in talks[:_MOST_NAMED])
+        more = f" and {len(talks) - _MOST_NAMED} more" if len(talks) > _MOST_NAMED else ""
+        yield (
+            f"{len(talks)} of {len(facts.conversations)} conversations failed by claims or expectations, which this "
+            f"gate does not read: {named}{more}. To have them decide as well, add --min-pass-rate 1"
+        )
 
 
 def _judge(facts: RunFacts, rules: GateRules) -> Iterator[RuleResult]:
@@ -220,9 +249,28 @@ def _sampled(facts: RunFacts, rules: GateRules) -> Iterator[RuleResult]:
                 rule=rule, state=state, found=_percent(found), conversations=tuple(cases) if state == "broken" else ()
             )
     if rules.max_flaky is not None:
-        flaky = [cell for cell in report.datapoints if cell.flaky_verdict]
-        cases = [_case(rows[cell.rows[0]], f"{cell.passed} of {cell.measured} samples passed") for cell in flaky]
-        yield _at_most("datapoints that pass in some samples only", rules.max_flaky, cases, len(report.datapoints))
+        yield _flaky(report, rules.max_flaky, rows)
+
+
+def _flaky(report: SampleReport, most: Allowed, rows: Mapping[int, ConversationFacts]) -> RuleResult:
+    """Datapoints of which nobody knows may be flaky too, and where they could be too many the gate cannot tell."""
+    flaky = [cell for cell in report.datapoints if cell.flaky_verdict]
+    unknown = [cell for cell in report.datapoints if cell.unknown_verdict]
+    cases = [_case(rows[cell.rows[0]], f"{cell.passed} of {cell.measured} samples passed") for cell in flaky]
+    total = len(report.datapoints)
+    told = _at_most("datapoints that pass in some samples only", most, cases, total)
+    if not unknown or told.state == "broken":
+        return told
+    found = f"{len(flaky)} of {total}, {len(unknown)} not known: "
+    found += "they have one sample only, repeat with --samples" if report.k < 2 else "not all samples were measured"
+    if len(flaky) + len(unknown) <= most.most(total):
+        return told.model_copy(update={"found": found})
+    cases += [
+        _case(rows[cell.rows[0]], f"{cell.measured} of {cell.samples} samples measured")
+        for cell in unknown
+        if cell.rows
+    ]
+    return told.model_copy(update={"state": "could not measure", "found": found, "conversations": tuple(cases)})
 
 
 # ---------------------------------------------------------------- against a baseline
@@ -253,6 +301,8 @@ def _not_worse(found: Comparison, lost: Sequence[Evidence]) -> RuleResult:
     unclear = overall.down > overall.up and not overall.within_noise
     state: State = "broken" if worse else "could not measure" if found.withheld or unclear else "holds"
     text = found.headline
+    if found.left_out and not found.withheld:
+        text += f"; left out: {', '.join(f'{why}: {count}' for why, count in found.left_out.items())}"
     if worse and found.word != "worse":
         text += f"; worse: {', '.join(measure.label for measure in worse[:5])}"
     elif unclear and not worse and not found.withheld:

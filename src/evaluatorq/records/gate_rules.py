@@ -15,12 +15,23 @@ from evaluatorq.records.compare import RunLabel
 
 State = Literal["holds", "broken", "could not measure"]
 HOLDS, BROKEN, UNMEASURED = 0, 1, 3
-Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _share(value: object) -> object:
+    """A share as people write it: ``0.95``, or ``95%``."""
+    if not isinstance(value, str) or not value.strip().endswith("%"):
+        return value
+    with suppress(ValueError):
+        return float(value.strip().removesuffix("%")) / 100
+    raise ValueError(f"is {value!r}; write a share such as 0.95 or '95%'")
+
+
+Share = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
 GATE_VERSION = 1
 
 
 class Allowed(Strict):
-    """How many conversations may be so: a count, or a share of all (written ``5%``)."""
+    """How many conversations may be so: a count, or a share of all (written ``5%`` or ``0.05``)."""
 
     count: int | None = Field(None, ge=0)
     share: Share | None = None
@@ -42,12 +53,17 @@ def _allowed(value: object) -> object:
             pass
         case int():
             return {"count": value}
+        case float() if 0 <= value < 1:
+            return {"share": value}
         case str() if value.strip().isdecimal():
             return {"count": int(value)}
         case str() if value.strip().endswith("%"):
+            return {"share": _share(value)}
+        case str():
             with suppress(ValueError):
-                return {"share": float(value.strip().removesuffix("%")) / 100}
-    raise ValueError(f"is {value!r}; write a count such as 3, or a share such as '5%'")
+                if 0 <= float(value) < 1:
+                    return {"share": float(value)}
+    raise ValueError(f"is {value!r}; write a count such as 3, or a share such as '5%' or 0.05")
 
 
 Most = Annotated[Allowed | None, BeforeValidator(_allowed)]
@@ -55,11 +71,13 @@ Most = Annotated[Allowed | None, BeforeValidator(_allowed)]
 
 class GateRules(Strict):
     """Thresholds, and a baseline; without any the reference gate decides, and with any it does only when ``strict``. A
-    ``min_`` is of a rate or mean, a ``max_`` of conversations (a count, or ``"5%"``), of criteria, or of what the run
-    spent.
+    ``min_`` is of a rate or mean (``0.95`` or ``"95%"``), a ``max_`` of conversations (a count, or ``"5%"``), of
+    criteria, or of what the run spent.
     """
 
-    strict: bool = Field(False, description="Also what the gate without rules asks.")
+    strict: bool = Field(
+        False, description="Also what the gate without rules asks, and that claims and expectations held."
+    )
     min_pass_rate: Share | None = Field(None, description="Least share of conversations that passed.")
     min_goal_rate: Share | None = Field(None, description="Least share of conversations that reached their goal.")
     min_criteria_rate: Share | None = Field(None, description="Least share of criteria that held.")
@@ -114,7 +132,7 @@ class RuleResult(Record):
 
 class GateReport(Record):
     """The gate's decision. ``broken`` outweighs ``could not measure``, which outweighs ``holds``. ``note`` says if the
-    rules of the gate without options were left out.
+    rules of the gate without options were left out, ``warnings`` what failed and no rule of this gate reads.
     """
 
     gate_version: int = GATE_VERSION
@@ -123,6 +141,7 @@ class GateReport(Record):
     state: State
     rules: tuple[RuleResult, ...]
     note: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:

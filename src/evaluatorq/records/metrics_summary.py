@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from statistics import fmean
 
 from pydantic import Field
@@ -15,7 +16,7 @@ from pydantic import Field
 from evaluatorq.model.assessments import Scale
 from evaluatorq.model.base import Record
 from evaluatorq.records.metrics import BeliefMetrics, ListMatch, Match
-from evaluatorq.records.statistics import clustered_wilson, paired_mean_interval, wilson
+from evaluatorq.records.statistics import clustered_wilson, paired_mean_interval
 
 
 class Estimate(Record):
@@ -93,9 +94,9 @@ def summarise(several: Iterable[BeliefMetrics], scale: Scale | None = None) -> M
         under=_rate(every, _decision("under")),
         first_correct_turn=_mean(every, _decision("first_correct_turn")),
         flips=_mean(every, _decision("flips")),
-        wrong_share=_mean(every, _wrong_share),
-        slots=_mean(every, lambda one: (one.slots.share, one.slots.missing.get("share"))),
-        rationale=_mean(every, lambda one: (one.rationale.share, one.rationale.missing.get("share"))),
+        wrong_share=_mean(every, _wrong_share, 1),
+        slots=_mean(every, lambda one: (one.slots.share, one.slots.missing.get("share")), 1),
+        rationale=_mean(every, lambda one: (one.rationale.share, one.rationale.missing.get("share")), 1),
         rationale_words=_mean(every, lambda one: (one.rationale.mean_words, one.rationale.missing.get("mean_words"))),
         lists={name: _listed(every, name) for name in names},
         calibration=_calibration(every, scale),
@@ -139,19 +140,23 @@ def _rate(every: Sequence[BeliefMetrics], read: Reader) -> Estimate:
     if not n:
         return Estimate(left_out=dict(left_out))
     hits = sum(right for right, _ in clusters)
-    interval = wilson(hits, n) if n == len(clusters) else clustered_wilson(clusters)
+    interval = clustered_wilson(clusters)
     share = hits / n
     return Estimate(value=share, low=interval.low, high=interval.high, n=n, left_out=dict(left_out))
 
 
-def _mean(every: Sequence[BeliefMetrics], read: Reader) -> Estimate:
-    """The mean over cases, each with the mean of its samples, and its bootstrap interval."""
+def _mean(every: Sequence[BeliefMetrics], read: Reader, most: float = inf) -> Estimate:
+    """The mean over cases, each with the mean of its samples, and its bootstrap interval.
+
+    Every measure here is 0 or more and at most ``most``. The interval is cut at both, because the true mean is not
+    beyond them: no interval loses the truth by it.
+    """
     cases, left_out = _by_case(every, read)
     means = [fmean(values) for values in cases.values()]
     if not means:
         return Estimate(left_out=dict(left_out))
     interval = paired_mean_interval(means)
-    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    low, high = (None, None) if interval is None else (max(0.0, interval.low), min(most, interval.high))
     n = sum(len(values) for values in cases.values())
     return Estimate(value=fmean(means), low=low, high=high, n=n, left_out=dict(left_out))
 
@@ -167,9 +172,9 @@ def _listed(every: Sequence[BeliefMetrics], name: str) -> ListSummary:
 
     matches = [match for one in every if not one.left_out and (match := _match(one.lists, name)) is not None]
     return ListSummary(
-        precision=_mean(every, of("precision")),
-        recall=_mean(every, of("recall")),
-        f1=_mean(every, of("f1")),
+        precision=_mean(every, of("precision"), 1),
+        recall=_mean(every, of("recall"), 1),
+        f1=_mean(every, of("f1"), 1),
         hits=sum(len(match.hits) for match in matches),
         surplus=sum(len(match.surplus) for match in matches),
         lacking=sum(len(match.lacking) for match in matches),
@@ -200,7 +205,7 @@ def _calibration(every: Sequence[BeliefMetrics], scale: Scale | None) -> Calibra
         return Calibration(bins=tuple(bins), missing=dict.fromkeys(("brier", "expected_error"), reason))
     total = sum(one.right.n for one in bins)
     gaps = sum(one.right.n * abs((one.stated or 0.0) - (one.right.value or 0.0)) for one in bins)
-    return Calibration(bins=tuple(bins), brier=_mean(every, _squared_error(scale)), expected_error=gaps / total)
+    return Calibration(bins=tuple(bins), brier=_mean(every, _squared_error(scale), 1), expected_error=gaps / total)
 
 
 def _stated(several: Sequence[BeliefMetrics], scale: Scale | None) -> float | None:

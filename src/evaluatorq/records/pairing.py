@@ -39,7 +39,7 @@ class Changed:
 @dataclass(slots=True)
 class Pairing:
     """Two runs side by side, the pairs of a case one after another. ``unpaired`` counts samples without a partner,
-    ``missing`` those that have no result.
+    ``missing`` those that have no result, ``gone`` the conversations of cases that only A has.
     """
 
     pairs: list[Pair] = field(default_factory=list)
@@ -48,6 +48,7 @@ class Pairing:
     only_b: list[Case] = field(default_factory=list)
     unpaired: int = 0
     missing: int = 0
+    gone: int = 0
     unverified: int = 0
 
 
@@ -70,6 +71,8 @@ def paired(a: RunFacts, b: RunFacts) -> Pairing:
         [case for key, case in cases_a.items() if key not in cases_b],
         [case for key, case in cases_b.items() if key not in cases_a],
     )
+    gone = {case.key for case in found.only_a}
+    found.gone = sum(case.key in gone for case in (*(talk.case for talk in a.conversations), *a.missing))
     return found
 
 

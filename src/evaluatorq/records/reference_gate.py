@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from evaluatorq.model.results import SimulationResult
+from evaluatorq.records.verdicts import goal_of
 
 
 def objections(result: SimulationResult) -> Iterator[str]:
@@ -18,7 +19,8 @@ def objections(result: SimulationResult) -> Iterator[str]:
     if result.errored:
         yield f"{result.terminated_by.value}: {result.reason}"
     elif not result.goal_achieved:
-        yield f"goal not achieved ({result.terminated_by.value}: {result.reason})"
+        undecided = goal_of(result) is None
+        yield "nobody could decide whether the goal was reached" if undecided else f"goal not achieved: {result.reason}"
     yield from _of_criteria(result.metadata.get("criteria_meta"))
     if result.criteria_verified is not True:
         yield "criteria not verified"

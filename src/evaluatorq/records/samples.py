@@ -27,11 +27,14 @@ OUTCOMES: Mapping[Outcome, Callable[[ConversationFacts], bool | None]] = {
 
 
 class PassRate(Record):
-    """Samples of one or more datapoints. ``rate`` is over what was measured; ``strict`` counts the rest as failures.
+    """Samples of one or more datapoints. ``rate`` is over what was measured; ``strict`` counts the rest as failures,
+    ``best`` as passes.
 
     ``coverage`` is the share that was measured. ``low`` and ``high`` are the 95 % interval, in which the samples of a
     datapoint are not taken for independent ones. ``pass_hat_k`` (all of ``k`` samples pass) and ``pass_at_k`` (at least
     one does) are means over datapoints, and ``None`` as soon as one of them has fewer than ``k`` measured samples.
+    ``unknown_verdict`` counts datapoints of which nobody knows whether they are flaky by verdict: not all of their
+    samples were measured, or they have only one, and those that were agree.
     """
 
     level: Level
@@ -45,12 +48,14 @@ class PassRate(Record):
     k: int
     rate: float | None
     strict: float | None
+    best: float | None = None
     coverage: float
     low: float
     high: float
     pass_at_k: float | None
     pass_hat_k: float | None
     flaky_verdict: int
+    unknown_verdict: int = 0
     behaviours: int | None
     flaky_behaviour: int | None
     rows: tuple[int, ...] = ()
@@ -92,6 +97,10 @@ class _Cluster:
     @property
     def is_flaky(self) -> bool:
         return 0 < self.passed < len(self.outcomes)
+
+    @property
+    def may_be_flaky(self) -> bool:
+        return not self.is_flaky and (self.slots < 2 or len(self.outcomes) < self.slots)
 
     @property
     def signatures(self) -> set[str]:
@@ -147,12 +156,14 @@ def _rate(level: Level, name: str, clusters: Sequence[_Cluster], k: int) -> Pass
         k=k,
         rate=passed / measured if measured else None,
         strict=passed / slots if slots else None,
+        best=(passed + slots - measured) / slots if slots else None,
         coverage=measured / slots if slots else 0.0,
         low=low,
         high=high,
         pass_at_k=_mean([pass_at_k(n, c, k) for c, n in counts]),
         pass_hat_k=_mean([pass_hat_k(n, c, k) for c, n in counts]),
         flaky_verdict=sum(cluster.is_flaky for cluster in clusters),
+        unknown_verdict=sum(cluster.may_be_flaky for cluster in clusters),
         behaviours=max(behaviours, default=None),
         flaky_behaviour=sum(count > 1 for count in behaviours) if behaviours else None,
         rows=tuple(talk.row for talk in talks) if level == "datapoint" else (),

@@ -63,11 +63,14 @@ def clustered_wilson(clusters: Sequence[tuple[int, int]], confidence: float = CO
     the linearised ratio estimator (Kish, Survey Sampling, 1965, 6.3), never more than the outcomes there are, and at
     the quantile of Student's t, because that variance is estimated from the clusters. Where all outcomes agree nothing
     can be said about it, and each cluster counts as one outcome; those of a single cluster speak of that cluster only.
+    Clusters of one outcome each are independent outcomes, and the interval is Wilson's own.
     """
     sizes = [(successes, n) for successes, n in clusters if n]
     total, count = sum(n for _, n in sizes), len(sizes)
     if not total:
         return Interval(0.0, 1.0)
+    if total == count:
+        return wilson(sum(successes for successes, _ in sizes), total, confidence)
     tail = 0.5 + confidence / 2
     z = _NORMAL.inv_cdf(tail)
     share = sum(successes for successes, _ in sizes) / total
@@ -78,7 +81,7 @@ def clustered_wilson(clusters: Sequence[tuple[int, int]], confidence: float = CO
         size = float(count)
     else:
         size = share * (1 - share) * total * total * (count - 1) / (count * spread)
-        z = t_quantile(tail, count - 1) if total > count else z
+        z = t_quantile(tail, count - 1)
     size = min(size, float(total))
     return _score_interval(share * size, size, z)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from evaluatorq.model.results import SimulationResult, TurnMetrics
 from evaluatorq.model.runs import SimulationRecommendation, SimulationRun
 from evaluatorq.model.usage import Usage
-from evaluatorq.records.statistics import wilson
-from evaluatorq.records.verdicts import UNCOUNTED, Rate, outcome_of
+from evaluatorq.records.statistics import Interval, clustered_wilson, wilson
+from evaluatorq.records.verdicts import UNCOUNTED, Rate, criteria_of, outcome_of
 from evaluatorq.reports.terminal import About, percent, refusals
 from evaluatorq.reports.text import plural
 from evaluatorq.reports.transcript import ConversationView, conversation_view
@@ -42,14 +42,36 @@ class ErrorKind:
 
 
 @dataclass(slots=True)
+class Clusters:
+    """What a rate came to in each datapoint, (held, decided): samples of one are not taken for independent ones."""
+
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, datapoint: str, held: int, decided: int) -> None:
+        """Counts what one more conversation came to."""
+        if decided:
+            before = self.counts.get(datapoint, (0, 0))
+            self.counts[datapoint] = (before[0] + held, before[1] + decided)
+
+    @property
+    def interval(self) -> Interval:
+        """The 95 % interval of the rate."""
+        return clustered_wilson([*self.counts.values()])
+
+
+@dataclass(slots=True)
 class Document:
-    """A run for a reader. ``conversations`` are whole and worst first; ``summary.lines`` has them all."""
+    """A run for a reader. ``conversations`` are whole and worst first; ``summary.lines`` has them all.
+
+    ``clusters`` are those of the summary's rates by their names, and of each criterion by ``criterion_key``.
+    """
 
     about: About
     run: SimulationRun | None = None
     recommendations: Sequence[SimulationRecommendation] = ()
     summary: Summary = field(default_factory=Summary)
     cells: dict[tuple[str, str], Rate] = field(default_factory=dict)
+    clusters: dict[str, Clusters] = field(default_factory=dict)
     quality: dict[str, dict[int, Mean]] = field(default_factory=dict)
     score_bins: Counter[int] = field(default_factory=Counter)
     turn_counts: Counter[int] = field(default_factory=Counter)
@@ -84,7 +106,15 @@ class Document:
         return document
 
     def _add(self, result: SimulationResult) -> ConversationLine:
+        before = _rates(self.summary)
         line = self.summary.add(result)
+        datapoint = line.datapoint or f"{line.persona}/{line.scenario}"
+        for name, rate in _rates(self.summary).items():
+            was = before[name]
+            self._cluster(name, datapoint, rate.yes - was.yes, rate.decided - was.decided)
+        for criterion in criteria_of(result):
+            for name in ("audits", criterion_key(line.scenario, criterion.type, criterion.description)):
+                self._cluster(name, datapoint, criterion.state == "pass", criterion.state != "unknown")
         place = (line.persona, line.scenario)
         self.cells[place] = self.cells.get(place, UNCOUNTED).plus(outcome_of(line.verdict, line.fault))
         self.turn_counts[result.turn_count] += 1
@@ -93,6 +123,9 @@ class Document:
         for turn in result.turn_metrics:
             self._measure(turn)
         return line
+
+    def _cluster(self, name: str, datapoint: str, held: int, decided: int) -> None:
+        self.clusters.setdefault(name, Clusters()).add(datapoint, held, decided)
 
     def _measure(self, turn: TurnMetrics) -> None:
         values = (turn.response_quality, turn.tone_appropriateness, turn.factual_accuracy, turn.hallucination_risk)
@@ -159,7 +192,8 @@ class Document:
             return "No conversation was had."
         if agent.share is None:
             return f"None of {plural(agent.total, 'conversation')} was decided."
-        text = f"{agent.yes} of {agent.decided} decided conversations passed ({percent(agent.share)}{interval(agent)})"
+        text = f"{agent.yes} of {agent.decided} decided conversations passed ({percent(agent.share)}"
+        text += f"{interval(agent, self.clusters.get('agent'))})"
         return text + (f"; {agent.unknown} undecided." if agent.unknown else ".")
 
     def caveats(self) -> Iterator[str]:
@@ -196,12 +230,27 @@ class Document:
             )
 
 
-def interval(rate: Rate) -> str:
-    """The 95 % interval of a share in words, empty where nothing was decided."""
+def criterion_key(scenario: str, kind: str, description: str) -> str:
+    """Under which name ``Document.clusters`` has a criterion."""
+    return f"{scenario}/{kind}/{description}"
+
+
+def _rates(summary: Summary) -> dict[str, Rate]:
+    rates = {"agent": summary.agent, "goal": summary.goal, "expectations": summary.expectations}
+    return {**rates, "claims": summary.claims}
+
+
+def bounds(rate: Rate, clusters: Clusters | None = None) -> str:
+    """The 95 % interval of a share, "none" where nothing was decided; every outcome is its own without ``clusters``."""
     if not rate.decided:
-        return ""
-    low, high = wilson(rate.yes, rate.decided)
-    return f", 95 % interval {percent(low)} to {percent(high)}"
+        return "none"
+    low, high = clusters.interval if clusters is not None else wilson(rate.yes, rate.decided)
+    return f"{percent(low)} to {percent(high)}"
+
+
+def interval(rate: Rate, clusters: Clusters | None = None) -> str:
+    """The 95 % interval of a share in words, empty where nothing was decided."""
+    return f", 95 % interval {bounds(rate, clusters)}" if rate.decided else ""
 
 
 def _count_error(errors: dict[tuple[str, str], ErrorKind], line: ConversationLine, result: SimulationResult) -> None:

@@ -25,6 +25,8 @@ def render_gate(report: GateReport, *, width: int = 80, color: bool = False) -> 
     page.add(styled(one_line(f"{run.label}{target} · {run.conversations} conversations"), "bold"), "")
     for rule in report.rules:
         page.add(*_rule(rule, width))
+    for warning in report.warnings:
+        page.add("", columns([["!", styled(one_line(warning, 2000), "bold yellow")]], indent=0))
     if report.note:
         page.add("", styled(report.note, "dim"))
     page.add("", styled(f"{MARKS[report.state]} gate: {report.state}", STYLES[report.state]))

@@ -15,7 +15,10 @@ from evaluatorq.records.measures import Measure, Word
 from evaluatorq.reports.text import one_line, plural
 
 _MOST_CASES, _MOST_RULES_SHOWN, _MOST_FLIPS = 10, 20, 20
-_MARKUP = re.compile(r"([\\`*_{}\[\]()+!|<>~:&$-])")
+_MARKUP = re.compile(r"([\\`*\[\]|<~$]|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|&(?=#?\w+;))")
+"""What is markup wherever it stands. A colon is one in a link or an emoji's name, an underline at the edge of a word."""
+_BEGINNING = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:\s|$)|[-=\s]+$|>))")
+"""What would begin a list, a quotation or a heading."""
 _LINKED = re.compile(r"([@#])|(?<=www)(?=\.)", re.IGNORECASE)
 _STATES = {"holds": "✅", "broken": "❌", "could not measure": "⚠️"}
 _WORDS: dict[Word, str] = {"better": "✅", "worse": "❌", "could not measure": "⚠️", "no difference shown": "=",
@@ -24,7 +27,8 @@ _WORDS: dict[Word, str] = {"better": "✅", "worse": "❌", "could not measure":
 
 def escaped(text: str, width: int = 300) -> str:
     """Text of other people as plain words of one line."""
-    return _LINKED.sub(lambda found: found[0] + "\u200b", _MARKUP.sub(r"\\\1", one_line(text, width)))
+    plain = _BEGINNING.sub(r"\1\\", _MARKUP.sub(r"\\\1", one_line(text, width)))
+    return _LINKED.sub(lambda found: found[0] + "\u200b", plain)
 
 
 def code(text: str, width: int = 300) -> str:
@@ -48,6 +52,7 @@ def gate_markdown(report: GateReport, comparison: Comparison | None = None) -> s
     lines = [f"## {_STATES[report.state]} Gate: {report.state}", "", _run(report.run), ""]
     lines += ["| | rule | found |", "|---|---|---|"]
     lines += [f"| {_STATES[rule.state]} | {escaped(rule.rule)} | {escaped(rule.found)} |" for rule in report.rules]
+    lines += [f"\n> ⚠️ {escaped(warning, 2000)}" for warning in report.warnings]
     lines += ["", f"{escaped(report.note)}."] if report.note else []
     for rule in report.rules[:_MOST_RULES_SHOWN]:
         lines += _rule(rule)

@@ -28,8 +28,16 @@ def render_samples(report: SampleReport, *, width: int = 80, color: bool = False
     if flaky:
         page.add("", styled("Flaky", "bold"), *_rows(flaky, _flaky))
     elif report.k > 1:
-        page.add("", "No datapoint is flaky.")
+        page.add("", columns([[_none_flaky(run)]], indent=0))
     return page.text()
+
+
+def _none_flaky(run: PassRate) -> str:
+    if not run.unknown_verdict:
+        return "No datapoint is flaky."
+    of = plural(run.datapoints, "datapoint")
+    why = "not all of their samples were measured" if run.measured < run.samples else "they have one sample only"
+    return f"Not known whether {run.unknown_verdict} of {of} are flaky: {why}. No other is."
 
 
 def _rows(rates: Sequence[PassRate], row: Callable[[PassRate], Sequence[str | Text]]) -> list[RenderableType]:
@@ -49,13 +57,15 @@ def _facts(report: SampleReport) -> list[list[str | Text]]:
     if run.measured < run.samples:
         left = f"{run.measured} of {run.samples} measured ({percent(run.coverage)})"
         errors = f"; {run.errored} errored, {run.errored_by_agent} by the agent" if run.errored else ""
-        strict = f"; {percent(run.strict)} if the rest failed" if run.strict is not None else ""
-        rows.append(["coverage", styled(left + errors + strict, "yellow")])
+        if run.strict is not None and run.best is not None:
+            errors += f"; {percent(run.strict)} if the rest failed, {percent(run.best)} if it passed"
+        rows.append(["coverage", styled(left + errors, "yellow")])
     if k > 1:
         rows.append([f"pass^{k}", _chance(run.pass_hat_k, f"all {k} samples of a datapoint pass")])
         rows.append([f"pass@{k}", _chance(run.pass_at_k, f"at least one of {k} passes")])
         steady = "not observed" if run.flaky_behaviour is None else str(run.flaky_behaviour)
-        rows.append(["flaky", f"{run.flaky_verdict} by verdict, {steady} by behaviour, of {run.datapoints}"])
+        unknown = f" ({run.unknown_verdict} not known)" if run.unknown_verdict else ""
+        rows.append(["flaky", f"{run.flaky_verdict} by verdict{unknown}, {steady} by behaviour, of {run.datapoints}"])
     return rows
 
 

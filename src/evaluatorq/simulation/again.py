@@ -95,7 +95,8 @@ async def fork(
 
     ``overrides`` replace options of the recorded run, above all ``target``. ``row`` picks one conversation; otherwise
     all are forked that have that turn. ``ReplayError`` for a run without a journal, ``ConfigError`` where no
-    conversation has that turn and for an agent that keeps a memory of its own.
+    conversation has that turn and for an agent that keeps a memory of its own. The fork is called as its source with
+    ``-fork``, unless ``run_name`` says otherwise.
     """
     past = Past.open(reference)
     if past.journal is None:
@@ -113,7 +114,11 @@ async def fork(
     rows = tuple(prefixes)
     async with assembled(config) as assembly, served(assembly.crew, config) as crew:
         plan = _plan(config, assembly, past, rows).model_copy(
-            update={"limits": limits, "origin": Origin(kind="fork", run=past.plan.run_id, turn=turn)}
+            update={
+                "run_name": str((overrides or {}).get("run_name") or f"{past.plan.run_name}-fork"),
+                "limits": limits,
+                "origin": Origin(kind="fork", run=past.plan.run_id, turn=turn),
+            }
         )
         await try_worlds(plan, crew)
         options = replace(run_options(config, plan, keep=keep), redactor=redactor_of(config, crew, plan))
