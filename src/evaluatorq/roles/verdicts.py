@@ -108,7 +108,7 @@ def _why_no_quote(evidence: str, about: Party, messages: Sequence[Message]) -> s
     other: Party = "user" if about == "agent" else "agent"
     if find_quote(evidence, messages, other) is not None:
         return f"{_shown(evidence)} was said by the {other}; quote the {about}"
-    return f"{_shown(evidence)} is not in a message of the {about}, or is shorter than three words"
+    return f"{_shown(evidence)} is not in a message of the {about}, cuts a word or is shorter than three words"
 
 
 def _read_whole(answer: Mapping[str, JsonValue], criteria: Mapping[str, Criterion], reading: Reading) -> None:
