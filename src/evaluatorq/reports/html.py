@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from evaluatorq.conversation.quotes import quote_span
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.observation import Observation
 from evaluatorq.records.statistics import wilson
@@ -88,7 +89,9 @@ def pieces(row: Row) -> list[tuple[str, bool]]:
 
 
 def _place(text: str, quote: str) -> tuple[int, int] | None:
-    """Where a quote stands, white space and case aside."""
+    """Where a quote stands: as quotes are looked up, else (what a check found) white space and case aside."""
+    if span := quote_span(quote, text):
+        return span
     found = re.search(r"\s+".join(re.escape(word) for word in quote.split()), text, re.IGNORECASE)
     return found.span() if found and found.group() else None
 
