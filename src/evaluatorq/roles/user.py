@@ -80,7 +80,7 @@ class UserRole:
     def _refusal(self, code: str, complaint: str, reply: ChatReply) -> CallError:
         error = CallError(
             code,
-            f"the simulated user's line cannot be used: {complaint}",
+            f"the simulated user's line cannot be used: {complaint.rstrip('.')}",
             usage=reply.usage,
             raw=reply.raw or reply.text,
         )
