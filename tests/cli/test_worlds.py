@@ -92,14 +92,69 @@ def test_an_agent_without_an_environment_may_call_what_it_likes(inside: Inside, 
     assert (ran.code, ran.out, ran.err) == (0, "1 scenario: all right\n", "")
 
 
-def test_an_unknown_environment_is_a_warning_and_one_that_cannot_be_built_a_mistake(inside: Inside, folder: Path):
+def test_an_unknown_environment_is_a_mistake_for_validate_as_it_is_for_a_run(inside: Inside, folder: Path):
     ran = inside("sim", "validate", written(folder, "a.yaml", "name: A\ngoal: g\nenvironment: ordes\n"))
-    assert ran.code == 0
-    assert ran.err == "Warning: a.yaml:3: environment: no environment is called 'ordes' here; did you mean orders?\n"
-    text = "name: B\ngoal: g\nenvironment: orders\nsetup: {orders: {A1: {}}}\n"
-    ran = inside("sim", "validate", written(folder, "b.yaml", text))
+    said = "a.yaml:3: environment: no environment is called 'ordes' here; did you mean orders?\n"
+    assert (ran.code, ran.err) == (2, f"{said}Error: 1 problem; no case is right\n")
+    written(folder, "ann.yaml", PERSONA)
+    ran = inside("sim", "simulate", "--offline", "--personas", "ann.yaml", "--scenarios", "a.yaml", "--target", "demo")
     assert ran.code == 2
-    assert "b.yaml:3: environment: scenario 'B': its setup does not fit" in ran.err
+    assert "names environment 'ordes'; did you mean orders?" in ran.err
+
+
+MISFIT = """name: B
+goal: g
+environment: orders
+setup:
+  order: {}
+  orders:
+    A1: {customer: Ann, email: a@b.example, item: Cup, status: sent, ordered_on: "2026-01-02"}
+tools:
+  find_order: {max_calls: 1}
+  find_ordr: {max_calls: 1}
+  weathr: {max_calls: 1}
+"""
+
+
+def test_every_misfit_of_setup_and_tools_is_told_in_its_own_line_with_a_near_name(inside: Inside, folder: Path):
+    ran = inside("sim", "validate", written(folder, "b.yaml", MISFIT))
+    assert ran.code == 2
+    told = [line.split(": ", 2) for line in ran.err.splitlines()]
+    assert [(place, field) for place, field, *_ in told[:-1]] == [
+        ("b.yaml:5", "setup.order"), ("b.yaml:7", "setup.orders.A1.total"), ("b.yaml:7", "setup.orders.A1.status"),
+        ("b.yaml:10", "tools.find_ordr"), ("b.yaml:11", "tools.weathr"),
+    ]  # fmt: skip
+    assert "did you mean orders?" in told[0][2]
+    assert "did you mean find_order?" in told[3][2]
+    assert ran.err.endswith("Error: 5 problems; no case is right\n")
+
+
+def test_a_state_that_no_environment_has_is_a_warning_because_it_can_never_be_decided(inside: Inside, folder: Path):
+    text = """name: R
+goal: g
+tools: {weather: {mocks: [{returns: fine}]}}
+goal_state: [{pointer: /orders/A1/status, equals: refunded}]
+criteria:
+  - must_happen: x
+    check: {state: {pointer: /a, equals: 1}}
+"""
+    ran = inside("sim", "validate", written(folder, "own.yaml", text))
+    assert (ran.code, ran.out) == (0, "1 scenario: all right, 2 warnings\n")
+    assert [line.split(": ")[1:3] for line in ran.err.splitlines()] == [
+        ["own.yaml:4", "goal_state"], ["own.yaml:7", "criteria[0].check.state"],
+    ]  # fmt: skip
+    assert "without an environment there is none; name one, such as environment: orders" in ran.err
+    (folder / ".evaluatorq").mkdir()
+    written(folder / ".evaluatorq", "config.toml", '[simulate]\nenvironment = "orders"\n')
+    assert "without an environment" not in inside("sim", "validate", "own.yaml").err
+
+
+def test_tools_are_held_to_the_environment_also_where_something_else_is_wrong(inside: Inside, folder: Path):
+    text = "name: R\ngoal: g\nmood: bad\nenvironment: orders\ngoal_check: {tool_called: refund_ordr}\n"
+    ran = inside("sim", "validate", written(folder, "r.yaml", text))
+    assert ran.code == 2
+    assert "r.yaml:3: mood: is no key of a scenario" in ran.err
+    assert "r.yaml:5: goal_check.tool_called: 'refund_ordr' is no tool of environment orders; did you mean" in ran.err
 
 
 def test_without_a_path_the_cases_of_the_folder_are_checked_in_its_environment(inside: Inside, folder: Path):

@@ -90,7 +90,7 @@ async def test_chance_is_drawn_from_the_seed() -> None:
 
 
 def test_rules_for_a_tool_that_is_not_there_are_refused_with_the_scenario() -> None:
-    with pytest.raises(ConfigError, match=r"scenario .Refund.: tools: find_ordr is no tool .* there is find_order"):
+    with pytest.raises(ConfigError, match=r"scenario .Refund.: tools: find_ordr is no tool .* did you mean find_order"):
         environment_for(case(environment="orders", tools={"find_ordr": {"max_calls": 1}}), 0)
     with pytest.raises(ConfigError, match="has events but names no environment"):
         environment_for(case(events=[{"before_turn": 1, "patch": {}}]), 0)

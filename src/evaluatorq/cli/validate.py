@@ -21,8 +21,8 @@ KINDS: tuple[Kind, ...] = ("personas", "scenarios", "datapoints")
 def configure(parser: Parser) -> None:
     """The options of ``sim validate``."""
     parser.epilog = (
-        "Without PATH the cases of .evaluatorq/config.toml are checked. Tools and environments that a scenario names "
-        "and\nthat are not there are warnings; 'evaluatorq env list' shows those that are."
+        "Without PATH the cases of .evaluatorq/config.toml are checked. Tools that a scenario names and its "
+        "environment\nlacks are warnings; 'evaluatorq env list' shows environments and their tools."
     )
     parser.add_argument("paths", metavar="PATH", nargs="*", default=[], help="files, folders or globs of cases")
     parser.add_argument("-i", "--input", metavar="PATH", nargs="+", action="extend", default=[], help="the same")
@@ -39,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     counts = [plural(report.counts[kind], kind.removesuffix("s")) for kind in KINDS if report.counts[kind]]
     counted = ", ".join(counts) or "no cases"
     if report.errors:
-        say(f"Error: {plural(len(report.errors), 'problem')}; right: {counted}")
+        right = f"right: {counted}" if counts else "no case is right"
+        say(f"Error: {plural(len(report.errors), 'problem')}; {right}")
         return USAGE
     warned = f", {plural(len(report.warnings), 'warning')}" if report.warnings else ""
     emit(f"{counted}: all right{warned}")

@@ -1,7 +1,7 @@
 """Holds scenarios to the environment that they name, built as a run would build it: does it exist, has it these tools?
 
-A name that is not registered is a doubt and no mistake, because it may be registered where the run takes place; so is a
-tool that the environment lacks, because an agent may bring tools of its own.
+A name that is not registered is a mistake, as it is for a run. A tool that the environment lacks is a doubt, because an
+agent may bring tools of its own; so is a check of the state where there is none, because a run may bring one.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from pydantic import JsonValue
 from evaluatorq.environments.registry import OWN_ENVIRONMENT, environment_for
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
-from evaluatorq.model.rules import Problem, near_or_known
+from evaluatorq.model.rules import Keys, Misfit, Problem, near_or_known
 from evaluatorq.ports import Closeable, EnvironmentFactory, ToolSpec
 from evaluatorq.store.cases import bundled, load_personas
 from evaluatorq.store.tool_names import tool_names
 
 Tools = tuple[ToolSpec, ...]
+_OF_A_WORLD = ("setup", "tools", "events")
+_NO_STATE = "looks at a state, and without an environment there is none; name one, such as environment: orders"
 
 
 class Worlds:
@@ -38,16 +40,27 @@ class Worlds:
             reason = (
                 f"no environment is called {scenario.environment!r} here; {near_or_known(scenario.environment, known)}"
             )
-            yield Problem(reason, ("environment",))
-            return
-        tools = self.tools(scenario)
-        if tools is None:
-            return
-        names = [tool.name for tool in tools]
+            raise ConfigError(reason)
+        tools, misfits = self._tools_or_misfits(scenario)
+        names = [tool.name for tool in tools or ()]
         where = f"environment {scenario.environment}" if scenario.environment else "this scenario's environment"
-        for keys, name in tool_names(written):
+        for keys, name in () if tools is None else tool_names(written):
             if name not in names:
                 yield Problem(f"{name!r} is no tool of {where}; {near_or_known(name, names)}", keys)
+        if scenario.environment is None and self._tools_or_misfits(_without(scenario, *_OF_A_WORLD))[0] is None:
+            yield from (Problem(_NO_STATE, keys) for keys in _state_checks(written))
+        if misfits:
+            raise Misfit(f"scenario {scenario.name!r} does not fit its environment", misfits)
+
+    def _tools_or_misfits(self, scenario: Scenario) -> tuple[Tools | None, tuple[Problem, ...]]:
+        """The tools, and what does not fit: a part that does not is left out to see how the others do."""
+        found: tuple[Problem, ...] = ()
+        while True:
+            try:
+                return self.tools(scenario), found
+            except Misfit as error:
+                found += error.problems
+                scenario = _without(scenario, *(str(problem.keys[0]) for problem in error.problems))
 
     def tools(self, scenario: Scenario) -> Tools | None:
         """The tools of a scenario's environment, ``None`` where it has none. Raises ``ConfigError``."""
@@ -73,3 +86,20 @@ class Worlds:
 
             anyio.run(world.aclose)
         return tools
+
+
+def _without(scenario: Scenario, *parts: str) -> Scenario:
+    return scenario.model_copy(update={part: Scenario.model_fields[part].get_default() for part in parts})
+
+
+def _state_checks(written: JsonValue) -> Iterator[Keys]:
+    """Where a scenario's goal and criteria look at the state."""
+    scenario = written if isinstance(written, dict) else {}
+    if scenario.get("goal_state"):
+        yield ("goal_state",)
+    criteria = scenario.get("criteria")
+    listed = list(enumerate(criteria)) if isinstance(criteria, list) else []
+    checks = [(("criteria", at, "check"), item.get("check")) for at, item in listed if isinstance(item, dict)]
+    for keys, check in [(("goal_check",), scenario.get("goal_check")), *checks]:
+        if isinstance(check, dict) and check.get("state") is not None:
+            yield (*keys, "state")

@@ -6,16 +6,19 @@ over the environment's own starting state as a JSON merge patch (RFC 7386): obje
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from typing import get_args
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from evaluatorq.environments.patch import merge_patch
 from evaluatorq.environments.ruled import Ruled
 from evaluatorq.environments.toolbox import Toolbox
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
+from evaluatorq.model.rules import Misfit, Problem
+from evaluatorq.model.type_rules import type_problems
 from evaluatorq.plugins import load, offered
 from evaluatorq.ports import Environment
 
@@ -51,25 +54,22 @@ class Environments:
             return environment
         try:
             return Ruled(environment, scenario.tools, seed)
-        except ConfigError as error:
-            raise ConfigError(f"scenario {scenario.name!r}: {error}") from None
+        except Misfit as error:
+            raise Misfit(f"scenario {scenario.name!r}: {error}", error.problems) from None
 
     def _made(self, scenario: Scenario, seed: int) -> Environment | None:
         if scenario.environment is None:
             if scenario.setup is not None:
-                raise ConfigError(f"scenario {scenario.name!r} has a setup but names no environment for it")
+                raise _homeless(scenario, "setup", "a setup but names no environment for it")
             if scenario.events:
-                raise ConfigError(f"scenario {scenario.name!r} has events but names no environment for them")
+                raise _homeless(scenario, "events", "events but names no environment for them")
             return Toolbox[dict[str, JsonValue]]({}, []) if scenario.tools else None
         environment = self._builder(scenario.environment, scenario.name)(seed)
         if scenario.setup is not None:
             try:
                 environment.restore(merge_patch(environment.snapshot(), scenario.setup))
             except ValidationError as error:
-                raise ConfigError(
-                    f"scenario {scenario.name!r}: its setup does not fit environment {scenario.environment!r}: "
-                    f"{_first_fault(error)}"
-                ) from None
+                raise _misfit(scenario, environment, error) from None
         return environment
 
     def _builder(self, name: str, scenario: str) -> Builder:
@@ -117,6 +117,28 @@ def _plugged(name: str) -> Builder | None:
     return built
 
 
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
-    return f"/{'/'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+def _homeless(scenario: Scenario, part: str, what: str) -> Misfit:
+    reason = f"needs an environment; name one beside {part}, such as environment: orders"
+    return Misfit(f"scenario {scenario.name!r} has {what}", [Problem(reason, (part,))])
+
+
+def _misfit(scenario: Scenario, environment: Environment, error: ValidationError) -> Misfit:
+    """Every place of a setup that the environment does not take."""
+    state: object = getattr(environment, "state", None)
+    known = sorted(set(_names(type(state), set())))
+    noun = f"environment {scenario.environment}"
+    problems = list(type_problems(error, scenario.setup, noun, known))
+    told = "; ".join(f"/{'/'.join(map(str, problem.keys))}: {problem.reason}" for problem in problems)
+    message = f"scenario {scenario.name!r}: its setup does not fit environment {scenario.environment!r}: {told}"
+    return Misfit(message, (problem.under("setup") for problem in problems))
+
+
+def _names(kind: object, seen: set[object]) -> Iterator[str]:
+    """The fields of a state and of everything in it."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        fields = {} if kind in seen else kind.model_fields
+        seen.add(kind)
+        yield from fields
+        yield from (name for field in fields.values() for name in _names(field.annotation, seen))
+    else:
+        yield from (name for part in get_args(kind) for name in _names(part, seen))

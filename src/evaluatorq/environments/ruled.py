@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from random import Random
 
@@ -16,8 +16,8 @@ from pydantic import JsonValue
 
 from evaluatorq.conversation.checks import same_json
 from evaluatorq.environments.outside import apply_event
-from evaluatorq.errors import ConfigError
 from evaluatorq.model.messages import Message, ToolCall, tool_result
+from evaluatorq.model.rules import Misfit, Problem
 from evaluatorq.model.worlds import MockAnswer, OutsideEvent, ToolRules
 from evaluatorq.ports import Closeable, Environment, ToolSpec, ToolsReply
 
@@ -25,7 +25,7 @@ _NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
 
 
 class Ruled:
-    """The environment with rules by tool name. ``ConfigError`` for a name that is no tool and is not mocked."""
+    """The environment with rules by tool name. ``Misfit`` for a name that is no tool and is not mocked."""
 
     def __init__(self, environment: Environment, rules: Mapping[str, ToolRules], seed: int) -> None:
         self._environment = environment
@@ -34,10 +34,10 @@ class Ruled:
         self._called: Counter[str] = Counter()
         self._called_this_turn: Counter[str] = Counter()
         real = {spec.name: spec for spec in environment.tools}
-        for name in rules:
-            if name not in real and not rules[name].mocks:
-                near = get_close_matches(name, real, n=1) or sorted(real)
-                raise ConfigError(f"tools: {name} is no tool of this environment; there is {', '.join(near) or 'none'}")
+        strange = [name for name in rules if name not in real and not rules[name].mocks]
+        if strange:
+            first = f"tools: {strange[0]} is no tool of this environment; {_there_is(strange[0], real)}"
+            raise Misfit(first, (_no_tool(name, real) for name in strange))
         self._real = real
 
     @property
@@ -113,6 +113,17 @@ class Ruled:
         """Gives back what the environment holds."""
         if isinstance(self._environment, Closeable):
             await self._environment.aclose()
+
+
+def _there_is(name: str, real: Collection[str]) -> str:
+    near = get_close_matches(name, real, n=1)
+    known = f"there is {', '.join(sorted(real)) or 'none'}"
+    return f"did you mean {near[0]}? {known[0].upper()}{known[1:]}" if near else known
+
+
+def _no_tool(name: str, real: Collection[str]) -> Problem:
+    reason = f"is no tool of this environment and has no mocks; {_there_is(name, real)}"
+    return Problem(reason, ("tools", name))
 
 
 def _shown(spec: ToolSpec, rules: ToolRules | None) -> ToolSpec:

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 
 from pydantic import JsonValue
 
+from evaluatorq.errors import ConfigError
+
 Keys = tuple[str | int, ...]
 
 
@@ -23,6 +25,14 @@ class Problem:
     def under(self, key: str | int) -> Problem:
         """The same problem, seen from one level further up."""
         return Problem(self.reason, (key, *self.keys))
+
+
+class Misfit(ConfigError):  # noqa: N818  what is so, as ConfigError's other kin say it
+    """Parts of a case that do not fit what they name; ``problems`` has each with its place in the case."""
+
+    def __init__(self, message: str, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(message)
 
 
 Rule = Callable[[JsonValue], Iterable[Problem]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -23,12 +23,13 @@ _RIGHT = {
 
 def model_rule(kind: TypeAdapter[T], noun: str, *parts: type[BaseModel]) -> Rule:
     """Holds a value to a type; ``parts`` are the models that hold what an unknown key may have been meant for."""
+    known = sorted({name for part in parts for name in part.model_fields})
 
     def rule(value: JsonValue) -> Iterator[Problem]:
         try:
             kind.validate_python(value)
         except ValidationError as error:
-            yield from type_problems(error, value, noun, *parts)
+            yield from type_problems(error, value, noun, known)
 
     return rule
 
@@ -40,17 +41,18 @@ def fault_in(error: ValidationError) -> str:
     return f"{place}: {_reason(detail, detail['loc'], 'it', [], flat=False)}".removeprefix(": ")
 
 
-def type_problems(error: ValidationError, value: object, noun: str, *parts: type[BaseModel]) -> Iterator[Problem]:
+def type_problems(
+    error: ValidationError, value: object, noun: str, known: Sequence[str], *, flat: bool = False
+) -> Iterator[Problem]:
     """What ``error`` found in ``value``, one problem for each place: of alternatives that all fail, the first says
-    enough.
+    enough. An unknown key was meant for one of ``known``, which are all of its place where that is ``flat``.
     """
-    known = sorted({name for part in parts for name in part.model_fields})
     told: set[Keys] = set()
     for detail in error.errors(include_url=False):
         keys = _place(detail["loc"], value, missing=detail["type"] == "missing")
         if keys not in told:
             told.add(keys)
-            yield Problem(_reason(detail, keys, noun, known, flat=len(parts) == 1), keys)
+            yield Problem(_reason(detail, keys, noun, known, flat=flat), keys)
 
 
 def _place(loc: tuple[str | int, ...], value: object, *, missing: bool) -> Keys:
@@ -65,7 +67,7 @@ def _place(loc: tuple[str | int, ...], value: object, *, missing: bool) -> Keys:
     return (*keys, loc[-1]) if missing else tuple(keys)
 
 
-def _reason(detail: ErrorDetails, keys: Keys, noun: str, known: list[str], *, flat: bool) -> str:
+def _reason(detail: ErrorDetails, keys: Keys, noun: str, known: Sequence[str], *, flat: bool) -> str:
     match detail["type"]:
         case "extra_forbidden":
             near = get_close_matches(str(keys[-1]), known, n=1)

@@ -8,8 +8,10 @@ one key ``personas``, ``scenarios`` or ``datapoints``; a line of JSON Lines hold
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
 from typing import Literal, get_args
@@ -18,7 +20,7 @@ from pydantic import JsonValue
 
 from evaluatorq.errors import CaseError, ConfigError
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
-from evaluatorq.model.rules import dotted
+from evaluatorq.model.rules import Misfit, dotted
 from evaluatorq.store.case_rules import (
     DATAPOINT_MARKS,
     PERSONA_KEYS,
@@ -40,6 +42,7 @@ CasePath = str | os.PathLike[str]
 Doubts = Callable[[Scenario, JsonValue], Iterable[Problem]]
 """What is suspicious about a right scenario, given as a record and as it is written; ``ConfigError`` for one that no
 run would take."""
+_WORLD = ("environment", "setup", "tools", "events")
 _ONE = {"personas": "a persona", "scenarios": "a scenario", "datapoints": "a datapoint"}
 
 
@@ -99,8 +102,8 @@ def validate_paths(
     cases = read_cases(paths, kind, doubts=doubts)
     counts: dict[Kind, int] = {
         "personas": len(cases.personas),
-        "scenarios": len(cases.scenarios),
-        "datapoints": len(cases.datapoints),
+        "scenarios": len(cases.scenarios) - cases.unfit["scenarios"],
+        "datapoints": len(cases.datapoints) - cases.unfit["datapoints"],
     }
     return ValidationReport(counts, cases.errors, cases.warnings)
 
@@ -141,6 +144,8 @@ class Cases:
     datapoints: list[SimulationDatapoint] = field(default_factory=list)
     errors: list[CaseError] = field(default_factory=list)
     warnings: list[CaseError] = field(default_factory=list)
+    unfit: Counter[Kind] = field(default_factory=Counter)
+    """How many of them do not fit the environment that they name."""
 
     def or_raise(self) -> Cases:
         """Itself, or the first error, with a note on how many more there are."""
@@ -221,11 +226,13 @@ class _Reading:
         problems = list(rule(case.value)) or list(self._twice(case, "name", _name_of(case.value)))
         if problems:
             self.cases.errors += [case.error(problem) for problem in problems]
+            if case.kind == "scenarios":
+                self._doubt_rest(case, problems)
         elif case.kind == "personas":
             self.cases.personas.append(Persona.model_validate(case.value))
         else:
             self.cases.scenarios.append(Scenario.model_validate(case.value))
-            self._doubt(self.cases.scenarios[-1], case, case.value, ())
+            self.cases.unfit["scenarios"] += not self._doubt(self.cases.scenarios[-1], case, case.value, ())
 
     def datapoint(
         self, case: _Case, personas: Mapping[str, Persona], scenarios: Mapping[str, Scenario]
@@ -253,14 +260,27 @@ class _Reading:
         if isinstance(written, str) and holder is inputs:
             written = datapoint.scenario.model_dump(mode="json", exclude_none=True)
         if isinstance(written, dict):
-            self._doubt(datapoint.scenario, case, written, keys)
+            self.cases.unfit["datapoints"] += not self._doubt(datapoint.scenario, case, written, keys)
 
-    def _doubt(self, scenario: Scenario, case: _Case, written: JsonValue, keys: Keys) -> None:
+    def _doubt(self, scenario: Scenario, case: _Case, written: JsonValue, keys: Keys) -> bool:
+        """Tells what is doubtful or does not fit; ``False`` where something does not."""
         try:
             for problem in () if self._doubts is None else self._doubts(scenario, written):
                 self.cases.warnings.append(case.error(Problem(problem.reason, (*keys, *problem.keys))))
         except ConfigError as error:
-            self.cases.errors.append(case.error(Problem(str(error), (*keys, "environment"))))
+            found = error.problems if isinstance(error, Misfit) else (Problem(str(error), ("environment",)),)
+            self.cases.errors += [case.error(Problem(problem.reason, (*keys, *problem.keys))) for problem in found]
+            return False
+        return True
+
+    def _doubt_rest(self, case: _Case, problems: Sequence[Problem]) -> None:
+        """Looks at what is right of a wrong scenario, unless it is in doubt what world that plays in."""
+        wrong = {str(problem.keys[0]) for problem in problems if problem.keys}
+        if not isinstance(case.value, dict) or any(get_close_matches(key, _WORLD, n=1) for key in wrong):
+            return
+        rest = {"name": "?", "goal": "?", **{key: value for key, value in case.value.items() if key not in wrong}}
+        if not list(scenario_rule(rest)):
+            self._doubt(Scenario.model_validate(rest), case, rest, ())
 
     def _lean(self, datapoint: SimulationDatapoint) -> SimulationDatapoint:
         """The same, in a third of the memory: equal personas are one object, and so are equal sets of given fields.

@@ -37,7 +37,7 @@ class TargetSpec(Strict):
         try:
             cls.model_validate(options)
         except ValidationError as error:
-            return list(type_problems(error, options, cls.noun, cls))
+            return list(type_problems(error, options, cls.noun, sorted(cls.model_fields), flat=True))
         return []
 
     @classmethod
