@@ -50,11 +50,34 @@ def test_a_mean_over_goals_that_nobody_could_decide_is_unknown_in_the_list(insid
     personas = str(Path(__file__).parents[2] / "personas")
     inside("sim", "simulate", "--offline", "-q", "--target", "agents:polite", "--personas", personas, "--scenarios",
            "s.yaml", "--max-turns", "1", "-n", "open")  # fmt: skip
-    assert "goal_achieved unknown," in " ".join(inside("sim", "runs").out.split())
+    assert "goal_achieved unknown," in " ".join(inside("sim", "runs", "--full").out.split())
     run = read_run(cli.runs()[0])
     assert run.scorer_averages["goal_achieved"] == 0.0
     assert run.score_counts["goal_achieved"].undecided == 6
     assert run.score_counts["criteria_met"].undecided == 0
+
+
+def test_a_completed_run_in_which_all_errored_says_so_on_its_one_line_of_80_columns(inside, cli):
+    inside(*OFFLINE, "--only", "vague", "-q", "-n", "a name that is rather long", "--target", "agents:broken")
+    inside(*OFFLINE, "--only", "vague", "-q", "-n", "good", "--target", "agents:polite")
+    title, good, bad, _ = inside("sim", "runs").out.splitlines()
+    assert title.split() == ["Run", "Name", "Date", "Agent", "State", "Conversations"]
+    assert bad.endswith("completed  !6")
+    assert "!" not in good
+    (broken,) = (path for path in cli.runs() if path.name.startswith("a_name"))
+    assert bad.startswith(str(read_run(broken).run_id)[:8])
+    assert sum(json.loads(inside("sim", "runs", "--json").out)[0]["verdicts"].values()) == 6
+    full = inside("sim", "runs", "--full").out
+    assert "6: 0 passed, 0 failed, 0 unknown, 6 errored" in full
+    assert "a name that is rather long" in full
+    assert broken.name in full
+
+
+def test_a_file_that_is_no_run_is_refused_without_the_words_of_a_library(inside, cli):
+    (cli.folder / "x.json").write_text('{"mode": "simulate", "scorer_averages": {}, "results": []}')
+    ran = inside("sim", "show", "./x.json")
+    assert ran.code == 2
+    assert ran.err == "Error: x.json is not a simulation run: run_name is missing\n"
 
 
 def test_the_journal_says_how_far_a_killed_run_came(cli):
@@ -69,7 +92,7 @@ def test_the_journal_says_how_far_a_killed_run_came(cli):
     (row,) = json.loads(cli("sim", "runs", "--json").out)
     journal = cli.folder / ".evaluatorq/sim-runs/.journal" / row["run_id"] / "0001.jsonl"
     ended = sum('"kind":"ended"' in line for line in journal.read_text().splitlines())
-    assert (row["status"], row["completed"], row["total"]) == ("interrupted", ended, 48)
+    assert (row["status"], row["mode"], row["completed"], row["total"]) == ("interrupted", "simulate", ended, 48)
     assert ended >= 2
     assert f" {ended}/48\n" in cli("sim", "runs").out
 

@@ -78,9 +78,24 @@ def test_a_failure_prints_nothing_on_standard_output(cli):
     assert (ran.code, ran.out) == (2, "")
 
 
-def test_quiet_says_nothing_and_very_verbose_says_each_failed_call(cli):
+def test_quiet_with_exit_code_1_says_why_in_one_line(cli):
+    ran = cli(*OFFLINE, "-q", "--only", "vague", "--target", "agents:broken", "--max-target-retries", "0")
+    (line,) = ran.err.splitlines()
+    assert (ran.code, ran.out) == (1, "")
+    assert line.startswith("6 of 6 conversations errored (the agent): RuntimeError: boom ")
+    assert controls_in(line) == set()
+    look = line.partition("; look: evaluatorq ")[2]
+    assert "the fault of the agent" in cli(*look.split(), "0").out
+    assert cli(*OFFLINE, "-q", "--only", "vague").err == ""
+
+
+def test_a_name_that_no_file_can_have_is_told_and_still_finds_the_run(cli):
+    assert "the file is called a_b_…" in cli(*OFFLINE, "--only", "vague", "-n", "a/b").err
+    assert cli("sim", "show", "a/b").out.startswith("a/b · ")
+
+
+def test_very_verbose_says_each_failed_call(cli):
     words = (*OFFLINE, "--only", "vague", "--target", "agents:broken", "--max-target-retries", "1")
-    assert cli(*words, "-q").err == ""
     told = cli(*words, "-v").err
     assert "target target_error: " in told
     assert "asking again" in told

@@ -32,7 +32,7 @@ FILE = re.compile(r"# ([\w./-]+\.\w+)\n")
 CODE = re.compile(r"# exit code (\d+)")
 SHELL = re.compile(r"[|&;<>$`(]")
 VOLATILE = (
-    (re.compile(r"(?<!\d)\d{8}-\d{6}\b"), "STAMP"),
+    (re.compile(r"(?<!\d)\d{8}-\d{6}(_\d{3})?(?!\w)"), "STAMP"),
     (re.compile(r"(?<![\w.])(?=[0-9a-f]*\d)[0-9a-f]{8,64}\b"), "ID"),
     (re.compile(r"\b\d+\.\d+ s\b"), "N s"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?"), "DATE"),

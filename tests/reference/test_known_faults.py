@@ -357,7 +357,7 @@ async def test_a_report_names_the_agent_and_what_the_whole_run_cost():
         told = re.search(r"generation.*?total", re.sub(r"<[^>]*>", " ", page), re.DOTALL)
         assert told is not None
         assert "77" in told[0].split()
-    assert "None: no model was asked." in export_markdown(results.run)
+    assert "None reported by the agent." in export_markdown(results.run)
     asked = results.run.model_copy(update={"models": {"judge": "m"}})
     for page in (export_markdown(asked), export_html(asked)):
         assert "None: no model gave an answer." in page

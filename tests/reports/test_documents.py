@@ -50,7 +50,7 @@ def test_a_conversation_is_a_test_case_and_a_broken_criterion_a_failure_with_its
     assert unknown.find("skipped") is not None
     error = errored.find("error")
     assert error is not None
-    assert (error.get("type"), error.get("message")) == ("target", "target failed: it was over")
+    assert (error.get("type"), error.get("message")) == ("target", "the agent failed: it was over")
     assert missing.find("error") is not None
     assert (broken.get("classname"), broken.get("name")) == ("Refund", "[1] P1 · Refund")
 
@@ -74,11 +74,26 @@ def test_text_of_others_cannot_leave_its_cell(text: str) -> None:
     assert "<b>" not in escaped(text).replace("\\<", "")
 
 
+@pytest.mark.parametrize("text", [
+    "worse: 3 of 8 conversations (38 %)", "run with --strict, then goal_achieved", "R&D said {a} -> b! (p < 0.001)",
+])  # fmt: skip
+def test_plain_words_stay_as_they_are_in_markdown(text: str) -> None:
+    assert escaped(text) == text
+
+
+@pytest.mark.parametrize(("text", "shown"), [
+    ("- a", "\\- a"), ("1. a", "1\\. a"), ("---", "\\---"), ("> a", "\\> a"), ("__a__", "\\_\\_a\\_\\_"),
+    (":smile:", "\\:smile:"), ("http://x", "http\\://x"), ("&lt;b", "\\&lt;b"),
+])  # fmt: skip
+def test_what_would_be_markup_is_none(text: str, shown: str) -> None:
+    assert escaped(text) == shown
+
+
 def test_a_step_summary_has_the_rules_and_the_conversations_that_break_them() -> None:
     run = a_run()
     text = gate_markdown(gate(run, GateRules()))
     assert text.startswith("## ❌ Gate: broken")
-    assert "**\\[1\\] P1 · Refund**: failed criteria\\_1 The agent asks for a password" in text
+    assert "**\\[1\\] P1 · Refund**: failed criteria_1 The agent asks for a password" in text
     assert all(line.count("|") == text.splitlines()[4].count("|") for line in text.splitlines() if line.startswith("|"))
 
 
@@ -89,8 +104,8 @@ def test_a_comparison_for_a_pull_request_fits_into_a_comment() -> None:
         facts(points, [talk(p, i, LEAKS, said="Your password " * 80) for i, p in enumerate(points)]),
     )
     text = comparison_markdown(found)
-    assert text.startswith("## ❌ worse\\: 400 of 400 datapoints lost, 0 gained")
-    assert "- **lost** in 400: Refund: must not happen\\: The agent asks for a password" in text
+    assert text.startswith("## ❌ worse: 400 of 400 datapoints lost, 0 gained")
+    assert "- **lost** in 400: Refund: must not happen: The agent asks for a password" in text
     assert len(text) < 65_536
 
 

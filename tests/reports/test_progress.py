@@ -58,6 +58,13 @@ def test_a_line_of_the_log_tells_one_conversation_without_control_characters():
     assert line == "1/3 ✗ failed [1] \\x1b[31mRed · Late parcel, 2 turns: happened but must not: behaviour 2"
 
 
+def test_the_useful_words_at_the_end_of_a_long_reason_are_in_the_line():
+    progress = started()
+    reason = "http://127.0.0.1:9/chat: ClientConnectorError: Cannot connect to host 127.0.0.1:9 ssl:default: refused!"
+    progress.finished(dead("target", row=0, reason=reason))
+    assert progress.log_line(progress.summary.lines[-1]).endswith(f"the agent failed: {reason}")
+
+
 def test_faults_are_told_with_their_party():
     progress = started()
     progress.finished(dead("judge", row=0))

@@ -204,6 +204,14 @@ def test_failures_come_first_and_the_quote_is_marked_where_it_was_said() -> None
     assert page.marked.count("refunded the full amount") == 2
 
 
+def test_the_words_of_an_untrue_claim_are_marked_as_those_of_a_check_are() -> None:
+    claim = {"words": "refunded the full", "message_index": 3, "turn": 1, "backed": False, "requires": "a call"}
+    page = Page(export_html(a_run(results=[result(claims=[claim])])))
+    assert "refunded the full" in page.marked
+    assert "✗ said to be done and was not" in page.words
+    assert "Without untrue claims" in page.words
+
+
 def test_applied_recommendations_are_marked() -> None:
     advice = SimulationRecommendation(result_index=1, persona="Bo", scenario="S", suggestions=["Do this", "Do that"])
     run = a_run(recommendations=[advice], applied_suggestions=["Do this"])

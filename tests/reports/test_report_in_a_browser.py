@@ -79,6 +79,14 @@ def test_no_page_is_wider_than_its_window(name: str, width: int, browser: Chrome
     assert browser.execute_script("return document.documentElement.scrollWidth") == width
 
 
+def test_the_table_of_rates_is_whole_on_a_phone(browser: Chrome, pages: dict[str, str]) -> None:
+    shown_as(browser, 420)
+    browser.get(pages["flawed"])
+    sizes = "const one = document.querySelector('[aria-label=Rates]'); return [one.scrollWidth, one.clientWidth]"
+    needed, given = browser.execute_script(sizes)
+    assert needed <= given
+
+
 def test_closed_transcripts_are_printed_in_black_on_white(browser: Chrome, pages: dict[str, str]) -> None:
     shown_as(browser, 800, dark=True)
     browser.get(pages["flawed"])

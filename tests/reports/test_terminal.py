@@ -83,7 +83,8 @@ def test_tokens_are_told_by_role_and_unknown_ones_are_called_so():
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"offline": True}, "none: no model was asked"),
+        ({"offline": True, "target_type": "DemoAgent"}, "none: no model was asked"),
+        ({"offline": True, "target_type": "function"}, "none reported by the agent"),
         ({"models": {"judge": "m"}}, "none: no model gave an answer"),
         ({"offline": True, "target_kind": "openai_model"}, "none: no model gave an answer"),
         ({}, "none reported"),
@@ -169,6 +170,33 @@ def test_what_an_agent_says_is_shown_and_never_obeyed():
     pages.encode()
 
 
+LIE = result(goal=False, claims=[
+    {"words": "refunded the full amount", "message_index": 3, "turn": 1, "backed": False, "requires": "a call"},
+])  # fmt: skip
+
+
+def test_the_summary_counts_conversations_in_which_something_was_said_to_be_done_that_was_not():
+    honest = result(claims=[])
+    assert "Claims 1 of 2 said that something was done that was not" in flat(summary_of(LIE, honest, result()))
+    assert "Claims" not in summary_of(honest)
+
+
+def test_the_words_of_an_untrue_claim_are_marked_where_they_were_said():
+    assert "card. ✗ said to be done and was not: “refunded the full amount”" in flat(conversation(LIE))
+
+
+def test_where_a_conversation_got_stuck_is_told_in_words():
+    seen = [{"turn": turn, "answer": "No."} for turn in (1, 2)]
+    stuck = flat(conversation(result(observations=seen)))
+    assert "dead end turn 1: the agent did nothing and left nothing to go on from" in stuck
+
+
+def test_the_fault_of_the_simulated_user_has_one_name_everywhere():
+    text = summary_of(dead("user_simulator"))
+    assert "simulated user failed: it broke" in text
+    assert "user_simulator" not in text
+
+
 def test_square_brackets_are_no_markup():
     assert "[bold]loud[/bold] :smile:" in conversation(result(messages=[user("[bold]loud[/bold] :smile:")]))
 
@@ -240,10 +268,25 @@ def test_a_listing_shows_how_far_unfinished_runs_are():
         ListedRun("done", "1" * 32, None, "completed", "simulate", "callback", 8, 8, {"mine": 0.5}, "/store/done.json"),
     ]
     text = flat(render_listing(runs))
-    assert "nightly 2026-11-30 10:00 interrupted 3/8" in text
-    assert "8 mine 0.50" in text
+    assert "00000000 nightly 11-30 10:00 interrupted 3/8" in text
+    assert "callback completed 8" in text
     assert "/store/done.json" not in text
-    assert "/store/done.json" in render_listing(runs, full=True)
+    full = render_listing(runs, full=True)
+    assert "/store/done.json" in full
+    assert "mine 0.50" in full
+
+
+@pytest.mark.parametrize("width", [80, 110])
+def test_a_run_is_one_line_of_the_listing_whatever_it_is_called(width: int):
+    counts = {"passed": 12345, "failed": 23456, "unknown": 0, "errored": 7}
+    runs = [
+        ListedRun("n" * size, "0" * 32, "2026-11-30T10:00:00Z", "interrupted", None, "t" * (60 - size), 9, 9, {}, None,
+                  verdicts=counts)
+        for size in (2, 30, 58)
+    ]  # fmt: skip
+    lines = render_listing(runs, width=width).splitlines()
+    assert len(lines) == 1 + len(runs) + 1
+    assert all(len(line) <= width and line.endswith("✓12345 ✗23456 !7") for line in lines[1:-1])
 
 
 def test_repeats_of_a_case_show_which_cases_pass_in_some_samples_only() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evaluatorq.errors import CallError, ReplayDrift, ReplayError
+from evaluatorq.errors import CallError, ReplayDrift, ReplayError, RunNotFound
 from evaluatorq.evaluators.registry import resolve_evaluators
 from evaluatorq.model.cases import Criterion
 from evaluatorq.model.events import Event
@@ -269,6 +270,21 @@ async def test_a_run_file_is_made_again_byte_for_byte_and_keeps_its_time() -> No
     made = rebuild(plan.run_id)
     assert made.stat().st_mtime_ns <= time, "a rebuilt file is not the newest run"
     assert [result.metadata["datapoint_id"] for result in read_run(made).results] == ["dp_0", "dp_1", "dp_2"]
+
+
+async def test_a_copied_store_is_rebuilt_in_its_own_folder_and_the_original_stays(tmp_path: Path) -> None:
+    plan = await ran()
+    original = find_run(plan.run_id)
+    copy = Path(shutil.copytree(get_sim_runs_dir(), tmp_path / "copy"))
+    mark = original.read_text().replace('"run_name"', ' "run_name"')
+    original.write_text(mark)
+    own = rebuild(plan.run_id, copy)
+    assert own.samefile(copy / original.name)
+    own.unlink()
+    with pytest.raises(RunNotFound):
+        find_run(plan.run_id, copy)
+    assert rebuild(plan.run_id, copy).parent.samefile(copy)
+    assert original.read_text() == mark
 
 
 async def test_an_unfinished_run_is_not_rebuilt_but_what_it_has_is_proved() -> None:

@@ -44,7 +44,10 @@ def test_a_line_that_is_no_label_is_named_and_nothing_is_written_over_it(tmp_pat
     run = tmp_path / "run_1.json"
     write_label(run, a_label(0))
     with labels_path(run).open("a") as file:
-        file.write("torn {")
+        file.write('{"row": 1}\n')
+    with pytest.raises(ReplayError, match=r"run_1\.labels\.jsonl:2: this is no label: [a-z_]+ is missing$"):
+        read_labels(run)
+    labels_path(run).write_text(labels_path(run).read_text().replace('{"row": 1}', "torn {"))
     before = labels_path(run).read_bytes()
     with pytest.raises(ReplayError, match=r"run_1\.labels\.jsonl:2: this is no label"):
         write_label(run, a_label(1))

@@ -26,6 +26,12 @@ def test_a_file_keeps_the_port(tmp_path: Path) -> None:
     assert (tmp_path / "deep" / "traces.jsonl").stat().st_mode & 0o077 == 0
 
 
+def test_a_store_of_transcripts_is_its_owners_alone_whatever_it_is_kept_in(tmp_path: Path) -> None:
+    for where in (str(tmp_path / "t.jsonl"), f"sqlite:///{tmp_path}/t.db"):
+        open_trace_store(where).append(made("refund"))
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
 def test_sqlite_keeps_the_port(tmp_path: Path) -> None:
     check_trace_store(lambda: open_trace_store(f"sqlite:///{tmp_path}/traces.db"))
 

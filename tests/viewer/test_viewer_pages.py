@@ -62,6 +62,14 @@ def test_the_list_shows_the_runs_that_the_filters_leave(viewer: Viewer, query: s
     assert re.findall(r'class="name" href="[^"]+">(\w+)<', viewer.get(f"/{query}")) == names
 
 
+def test_a_completed_run_in_which_all_failed_is_not_green_and_is_counted_in_the_list(viewer: Viewer) -> None:
+    flawed, good = re.findall(r"<tr>.*?</tr>", viewer.get("/"), re.DOTALL)[-2:]
+    assert '<span class="chip">completed</span>' in flawed
+    assert '<span class="failed nw">✗ 48 failed</span>' in flawed
+    assert '<span class="chip completed">completed</span>' in good
+    assert re.findall(r"\d+ (?:passed|failed|unknown|errored)", good) == ["30 passed", "18 unknown"]
+
+
 def test_a_run_is_found_by_the_beginning_of_its_id(viewer: Viewer) -> None:
     run_id = json.loads(next(viewer.folder.glob("good_*.json")).read_bytes())["run_id"]
     page = viewer.get(f"/?name={run_id[:9]}")

@@ -15,7 +15,10 @@ from evaluatorq.errors import RunNotFound, StoreError
 from evaluatorq.ports import Sink
 from evaluatorq.reports.progress import Progress
 from evaluatorq.reports.terminal import About, render_summary
+from evaluatorq.reports.text import one_line, plural
+from evaluatorq.reports.view import party
 from evaluatorq.run.outcome import RunOutcome
+from evaluatorq.store.paths import sanitise_run_name
 from evaluatorq.store.runs import find_journal
 
 OK, FAILED, INTERRUPTED = 0, 1, 130
@@ -77,11 +80,23 @@ def carry_out(start: Start, manner: Manner) -> int:
         say(f"The journal is damaged: {line}; that conversation was begun anew where it mattered.")
     if outcome.interrupted:
         return _stopped(f"Stopped by {(outcome.stopped_by or '').rstrip('.')}.", FAILED, progress, manner)
+    failed = bool(outcome.dropped) and manner.dead_rows_fail
     if not manner.quiet:
         _summarise(progress, _about(progress, outcome, manner))
+    elif failed:
+        say(_why_failed(outcome, manner))
     if manner.json and outcome.path is not None:
         emit_file(outcome.path)
-    return FAILED if outcome.dropped and manner.dead_rows_fail else OK
+    return FAILED if failed else OK
+
+
+def _why_failed(outcome: RunOutcome, manner: Manner) -> str:
+    """What exit code 1 means, in one line."""
+    whose = ", ".join(dict.fromkeys(party(dropped.component or "not recorded") for dropped in outcome.dropped))
+    counts = f"{len(outcome.dropped)} of {plural(outcome.total, 'conversation')} errored ({whose})"
+    saved = outcome.path is not None and manner.scratch is None
+    look = f"; look: evaluatorq sim show {outcome.run_id[:8]}" if saved else ""
+    return f"{counts}: {one_line(outcome.dropped[0].reason, 300).rstrip('.')}{look}"
 
 
 def _can_go_on(progress: Progress) -> bool:
@@ -127,7 +142,11 @@ def _about(progress: Progress, outcome: RunOutcome, manner: Manner) -> About:
     )
     if about.suggestions:
         steps += ((f"evaluatorq sim apply {reference} --prompt FILE", "works the suggestions into a prompt"),)
-    return replace(about, saved=str(_from_here(outcome.path)), next_steps=steps)
+    stem = sanitise_run_name(outcome.run_name)
+    notes = about.notes
+    if stem != outcome.run_name.lower():
+        notes = (*notes, f"A file name cannot hold the name {outcome.run_name!r}: the file is called {stem}_…")
+    return replace(about, saved=str(_from_here(outcome.path)), next_steps=steps, notes=notes)
 
 
 def _from_here(path: Path) -> Path:

@@ -46,7 +46,7 @@ class Watch(Progress):
         if self._verbose >= 2 and isinstance(event, CallFailed):
             then = "giving up" if event.final else f"asking again in {event.retry_in_s or 0:.1f} s"
             row = thread_id.rpartition(":")[2]
-            say(f"[{row}] {event.component} {event.code}: {one_line(event.message, 120)}; {then}")
+            say(f"[{row}] {event.component} {event.code}: {one_line(event.message, 300)}; {then}")
 
     def finished(self, result: SimulationResult) -> None:
         """Books the verdict and says it."""

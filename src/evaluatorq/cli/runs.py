@@ -67,6 +67,7 @@ def _listed(row: RunListing) -> ListedRun:
         scores=row.scorer_averages or {},
         file=row.file,
         undecided=row.undecided,
+        verdicts=row.verdicts,
     )
 
 

@@ -231,8 +231,8 @@ class StageRecord(Record):
 
 
 class RunManifest(Record):
-    """The status of a run, readable while it runs. Ours: ``target``, ``undecided`` (see ``ScoreCount``), ``pid``,
-    ``host`` and ``heartbeat_at``.
+    """The status of a run, readable while it runs. Ours: ``target``, ``mode``, ``undecided`` (see ``ScoreCount``),
+    ``verdicts`` (how many conversations of a finished run came to which), ``pid``, ``host`` and ``heartbeat_at``.
     """
 
     run_id: RunId
@@ -252,7 +252,9 @@ class RunManifest(Record):
     summary: dict[str, JsonValue] | None = None
     summary_version: int | None = None
     target: str | None = None
+    mode: RunMode | None = None
     undecided: dict[str, int] = Field(default_factory=dict)
+    verdicts: dict[str, int] = Field(default_factory=dict)
     pid: int | None = None
     host: str | None = None
     heartbeat_at: AwareDatetime | None = None

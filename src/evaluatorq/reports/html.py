@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING
 from evaluatorq.conversation.quotes import quote_span
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.observation import Observation
-from evaluatorq.records.statistics import wilson
 from evaluatorq.records.verdicts import Rate
 from evaluatorq.reports.charts import bars, lines
-from evaluatorq.reports.document import QUALITY, Document, interval
+from evaluatorq.reports.document import QUALITY, Document, bounds, criterion_key, interval
 from evaluatorq.reports.progress import MARKS
-from evaluatorq.reports.terminal import STATE_MARKS, party, percent
+from evaluatorq.reports.terminal import STATE_MARKS, percent
 from evaluatorq.reports.text import plural, printable
-from evaluatorq.reports.transcript import ConversationView, Row, TurnView, facts_of
-from evaluatorq.reports.view import VERDICTS, Mean
+from evaluatorq.reports.transcript import NOT_DONE, ConversationView, Row, TurnView, facts_of
+from evaluatorq.reports.view import VERDICTS, Mean, party
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -58,9 +57,9 @@ def template_environment(*packages: str) -> Environment:
     )  # fmt: skip
     made.filters.update(
         percent=percent, party=party, plural=plural, interval=interval, pieces=pieces, shade=_shade, observed=_observed,
-        facts=facts_of, bounds=_bounds, excerpt=_excerpt,
+        facts=facts_of, bounds=bounds, excerpt=_excerpt,
     )  # fmt: skip
-    made.globals.update(marks=MARKS, state_marks=STATE_MARKS)
+    made.globals.update(criterion_key=criterion_key, marks=MARKS, state_marks=STATE_MARKS, not_done=NOT_DONE)
     return made
 
 
@@ -74,7 +73,8 @@ def _shown(value: object) -> object:
 
 def pieces(row: Row) -> list[tuple[str, bool]]:
     """A message in pieces, each with whether a verdict rests on it. Long messages are cut, but never within a quote."""
-    spans = sorted(span for mark in row.marks if mark.evidence for span in [_place(row.text, mark.evidence)] if span)
+    quotes = [mark.evidence for mark in row.marks if mark.evidence] + list(row.untrue)
+    spans = sorted(span for quote in quotes for span in [_place(row.text, quote)] if span)
     most = _MOST_TOOL_TEXT if row.speaker == "tool" else _MOST_TEXT
     end = max([most, *(stop for _, stop in spans)])
     found: list[tuple[str, bool]] = []
@@ -113,13 +113,6 @@ def _observed(seen: Observation) -> str:
 def _shade(rate: Rate) -> str:
     """One of five backgrounds of a heatmap's cell; its text says the same."""
     return "none" if rate.share is None else str(min(4, int(rate.share * 5)))
-
-
-def _bounds(rate: Rate) -> str:
-    if not rate.decided:
-        return "none"
-    low, high = wilson(rate.yes, rate.decided)
-    return f"{percent(low)} to {percent(high)}"
 
 
 def _config(document: Document) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 
 from evaluatorq.records.facts import ConversationFacts, Quoted, RunFacts
 from evaluatorq.records.gate_rules import GateReport, RuleResult
+from evaluatorq.reports.view import party
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -53,7 +54,7 @@ def _conversation(talk: ConversationFacts) -> ET.Element:
     unknown = [criterion for criterion in talk.criteria if criterion.held is None]
     if talk.errored:
         who = talk.component or "unknown"
-        _add(case, "error", f"{who} failed: {talk.reason}", type_=who)
+        _add(case, "error", f"{party(who)} failed: {talk.reason}", type_=who)
     for criterion in broken:
         _add(case, "failure", criterion.rule, _shown(criterion), type_=criterion.type)
     if talk.verdict == "failed" and talk.goal is False:

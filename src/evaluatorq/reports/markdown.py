@@ -15,8 +15,10 @@ from evaluatorq.records.measures import Measure, Word
 from evaluatorq.reports.text import one_line, plural
 
 _MOST_CASES, _MOST_RULES_SHOWN, _MOST_FLIPS = 10, 20, 20
-_MARKUP = re.compile(r"([\\`*\[\]|<~$]|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|&(?=#?\w+;))")
-"""What is markup wherever it stands. A colon is one in a link or an emoji's name, an underline at the edge of a word."""
+_MARKUP = re.compile(r"([\\`*\[\]|~$]|<(?=[a-zA-Z/!?])|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|&(?=#?\w+;))")
+"""What is markup wherever it stands: a colon in a link or an emoji's name, an underline at the edge of a word, ``<``
+before a tag's name.
+"""
 _BEGINNING = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:\s|$)|[-=\s]+$|>))")
 """What would begin a list, a quotation or a heading."""
 _LINKED = re.compile(r"([@#])|(?<=www)(?=\.)", re.IGNORECASE)

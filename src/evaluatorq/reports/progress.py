@@ -65,7 +65,7 @@ class Progress:
 
     def log_line(self, line: ConversationLine) -> str:
         """The conversation that just ended, as one line without control characters."""
-        who = one_line(f"{line.persona} · {line.scenario}", 60)
-        tail = "" if line.verdict == "passed" else f": {one_line(line.why, 100)}"
+        who = one_line(f"{line.persona} · {line.scenario}", 80)
+        tail = "" if line.verdict == "passed" else f": {one_line(line.why, 300)}"
         verdict = f"{MARKS[line.verdict]} {line.verdict}"
         return f"{self.done}/{self.total} {verdict} [{line.index}] {who}, {plural(line.turns, 'turn')}{tail}"

@@ -23,6 +23,7 @@ from evaluatorq.reports.view import (
     CriterionTally,
     Finding,
     Summary,
+    party,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ STYLES = {
     "pass": "green", "fail": "bold red",
 }  # fmt: skip
 STATE_MARKS: dict[State, str] = {"pass": "✓", "fail": "✗", "unknown": "?"}
+_WITHOUT_MODELS = ("DemoAgent", "Pack")
+"""Agents that come with the package and ask no model; what anybody else's does is not known."""
 _BAR = 24
 _MOST_FINDINGS, _MOST_BROKEN, _MOST_UNKNOWN, _MOST_FLAKY = 5, 20, 8, 5
 
@@ -81,7 +84,7 @@ class About:
     def no_tokens(self) -> str:
         """What it means that no tokens were spent."""
         if self.asked is None:
-            return "none reported"
+            return "none reported by the agent" if self.offline else "none reported"
         return "none: no model gave an answer" if self.asked else "none: no model was asked"
 
     def analysed(self, run: SimulationRun) -> Self:
@@ -95,7 +98,7 @@ class About:
 def _asks_models(run: RunPlan | SimulationRun) -> bool | None:
     if run.models or run.target_kind == "openai_model":
         return True
-    return False if run.offline else None
+    return False if run.offline and run.target_type in _WITHOUT_MODELS else None
 
 
 def refusals(run: SimulationRun) -> Iterator[str]:
@@ -209,11 +212,6 @@ def _verdict_rows(summary: Summary) -> list[list[str | Text]]:
     return rows
 
 
-def party(component: str) -> str:
-    """A component in words."""
-    return {"target": "the agent", "user_simulator": "simulated user"}.get(component, component)
-
-
 def _rate_rows(summary: Summary) -> list[list[str | Text]]:
     rows: list[list[str | Text]] = [["Conversations", _rate(summary.agent, "passed")]]
     if summary.goal.total:
@@ -222,6 +220,9 @@ def _rate_rows(summary: Summary) -> list[list[str | Text]]:
         rows.append(["Criteria", _rate(summary.audits, "held")])
     if summary.expectations.total:
         rows.append(["Expectations", _rate(summary.expectations, "met")])
+    if summary.claims.no:
+        untrue, total = summary.claims.no, summary.claims.total
+        rows.append(["Claims", f"{untrue} of {total} said that something was done that was not"])
     if repeats := summary.repeats:
         rows.append(["Flaky", _flaky(repeats)])
     names = dict.fromkeys((*summary.scores, *summary.undecided))

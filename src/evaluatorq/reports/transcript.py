@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from evaluatorq.model.messages import Message, ToolCall
@@ -13,14 +13,21 @@ from evaluatorq.records.expectations import expectation_failures
 from evaluatorq.records.verdicts import CriterionView, State, criteria_of, goal_of, turn_of
 from evaluatorq.reports.held import Line, lines_beside, path_of
 from evaluatorq.reports.progress import MARKS
-from evaluatorq.reports.terminal import STATE_MARKS, STYLES, Page, columns, party, percent, styled
+from evaluatorq.reports.terminal import STATE_MARKS, STYLES, Page, columns, percent, styled
 from evaluatorq.reports.text import one_line, plural, printable
-from evaluatorq.reports.view import ConversationLine, line_of
+from evaluatorq.reports.view import ConversationLine, line_of, party
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 _LONGEST_TOOL_TEXT = 300
+NOT_DONE = "said to be done and was not"
+_FLOW = (
+    ("dead end", "the agent did nothing and left nothing to go on from, no question and no offer"),
+    ("asked again", "the agent asked what it had just asked"),
+    ("offer refused", "what the agent had offered was then refused"),
+)
+"""Where a conversation got stuck, each with what that means."""
 Speaker = Literal["user", "agent", "tool", "system"]
 _SPEAKERS: dict[str, Speaker] = {"user": "user", "assistant": "agent", "tool": "tool"}
 
@@ -28,13 +35,14 @@ _SPEAKERS: dict[str, Speaker] = {"user": "user", "assistant": "agent", "tool": "
 @dataclass(frozen=True, slots=True)
 class Row:
     """Something said or called. ``marks`` are criteria whose evidence stands in it, ``beside`` what was held and learnt
-    there.
+    there, ``untrue`` words that say something was done that was not.
     """
 
     speaker: Speaker
     text: str
     marks: tuple[CriterionView, ...] = ()
     beside: tuple[Line, ...] = ()
+    untrue: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -85,22 +93,31 @@ def _turns(result: SimulationResult, criteria: Sequence[CriterionView]) -> Itera
         number = turn_of(result.messages, index)
         turn = turns.setdefault(number, TurnView(number))
         marks = tuple(criterion for criterion in criteria if criterion.message_index == index)
-        turn.rows += _rows(message, marks, beside.get(index, ()))
+        turn.rows += _rows(message, marks, beside.get(index, ()), _untrue_words(result, index))
     for number, measured in metrics.items():
         turns.setdefault(number, TurnView(number)).metrics = measured
     return (turns[number] for number in sorted(turns))
 
 
-def _rows(message: Message, marks: tuple[CriterionView, ...], beside: tuple[Line, ...]) -> list[Row]:
+def _untrue_words(result: SimulationResult, index: int) -> tuple[str, ...]:
+    """What message ``index`` says was done, and was not."""
+    found = [claim.words for claim in result.claims or () if claim.message_index == index and not claim.backed]
+    found += [claim.quote for claim in result.prose_claims or () if claim.row == index and claim.standing == "unbacked"]
+    return tuple(dict.fromkeys(found))
+
+
+def _rows(
+    message: Message, marks: tuple[CriterionView, ...], beside: tuple[Line, ...], untrue: tuple[str, ...]
+) -> list[Row]:
     """The rows of a message: its words, then its calls; what goes with it stands under the last of them."""
     speaker = _SPEAKERS.get(message.role, "system")
     rows = []
     if message.text.strip() or not message.tool_calls:
         prefix = "→ " if speaker == "tool" else ""
-        rows.append((speaker, prefix + message.text))
-    rows += [("tool", call_text(call)) for call in message.tool_calls or ()]
-    *first, (who, text) = rows
-    return [*(Row(*one) for one in first), Row(who, text, marks, beside)]
+        rows.append(Row(speaker, prefix + message.text, untrue=untrue))
+    rows += [Row("tool", call_text(call)) for call in message.tool_calls or ()]
+    *first, last = rows
+    return [*first, replace(last, marks=marks, beside=beside)]
 
 
 def call_text(call: ToolCall) -> str:
@@ -163,13 +180,9 @@ def facts_of(result: SimulationResult) -> list[Fact]:
     if path is not None:
         facts.append(Fact(None, "held", path))
     flow = flow_of(result)
-    for word, turns in (
-        ("dead end", flow.dead_ends),
-        ("asked again", flow.loops),
-        ("offer refused", flow.refused_offers),
-    ):
+    for (word, meaning), turns in zip(_FLOW, (flow.dead_ends, flow.loops, flow.refused_offers), strict=True):
         if turns:
-            facts.append(Fact(None, word, f"turn {', '.join(map(str, turns))}"))
+            facts.append(Fact(None, word, f"turn {', '.join(map(str, turns))}: {meaning}"))
     return facts
 
 
@@ -211,7 +224,8 @@ def _said(row: Row, *, full: bool) -> list[list[str | Text]]:
         [styled(row.speaker, styles.get(row.speaker, "dim")), styled(text or "(nothing)", dim)]
     ]
     held: list[list[str | Text]] = [[styled(kind, "dim"), styled(told, "dim")] for kind, told in row.beside]
-    return said + held + [["", _mark(criterion, row)] for criterion in row.marks]
+    untrue = [styled(f"✗ {NOT_DONE}: “{one_line(words, 300)}”", STYLES["fail"]) for words in row.untrue]
+    return said + held + [["", mark] for mark in (*untrue, *(_mark(criterion, row) for criterion in row.marks))]
 
 
 def _mark(criterion: CriterionView, row: Row) -> Text:

@@ -90,6 +90,11 @@ class CriterionTally:
 # ---------------------------------------------------------------- one conversation
 
 
+def party(component: str) -> str:
+    """A component in words."""
+    return {"target": "the agent", "user_simulator": "simulated user"}.get(component, component)
+
+
 def ending_of(result: SimulationResult) -> str:
     """Who or what ended a conversation, in words."""
     words = {
@@ -140,6 +145,13 @@ def _untrue(result: SimulationResult) -> ClaimFinding | None:
     return next((claim for claim in result.claims or () if not claim.backed), None)
 
 
+def _truthful(result: SimulationResult) -> bool | None:
+    """Whether everything that was said to be done was done, ``None`` where a statement could not be checked."""
+    standings = {"backed" if claim.backed else "unbacked" for claim in result.claims or ()}
+    standings |= {claim.standing for claim in result.prose_claims or ()}
+    return False if "unbacked" in standings else None if "unknown" in standings else True
+
+
 def _severity(verdict: Verdict, deciding: CriterionView | None, result: SimulationResult) -> int:
     """Smaller is worse: prohibited acts, missing acts, missed goals, the agent's faults, others', unknown goals."""
     if verdict == "failed":
@@ -160,7 +172,7 @@ def _why(
     if verdict == "passed":
         return "goal achieved, every criterion held"
     if verdict == "errored":
-        return f"{result.failed_component or 'somebody'} failed: {result.reason or 'no reason was recorded'}"
+        return f"{party(result.failed_component or 'somebody')} failed: {result.reason or 'no reason was recorded'}"
     if deciding is not None:
         happened = "happened but must not" if deciding.type == "must_not_happen" else "did not happen"
         return f"{happened}: {deciding.description}"
@@ -190,6 +202,7 @@ class Summary:
     """A run so far. ``lines`` are in the order of ``add``, which need not be that of the datapoints.
 
     ``scores`` are means over what is known; ``undecided`` counts the scores that rest on a goal nobody could decide.
+    ``claims`` counts conversations: those in which all that was said to be done was done, and those in which not.
     """
 
     lines: list[ConversationLine] = field(default_factory=list)
@@ -198,6 +211,7 @@ class Summary:
     agent: Rate = UNCOUNTED
     goal: Rate = UNCOUNTED
     expectations: Rate = UNCOUNTED
+    claims: Rate = UNCOUNTED
     criteria: dict[tuple[str, str, str], CriterionTally] = field(default_factory=dict)
     usage: Usage = NO_USAGE
     usage_by_role: dict[str, Usage] = field(default_factory=dict)
@@ -226,6 +240,8 @@ class Summary:
         self.goal = self.goal.plus(goal_of(result))
         if result.expectations is not None:
             self.expectations = self.expectations.plus(result.expectations.met)
+        if result.claims is not None or result.prose_claims is not None:
+            self.claims = self.claims.plus(_truthful(result))
         for criterion in criteria:
             self._count(line.scenario, criterion)
         self._spend(result)

@@ -261,6 +261,7 @@ class Engine:
 
     def _finish(self, outcome: RunOutcome, duration_s: float, analysis: Analysis) -> None:
         outcome.finished = len(self._spool)
+        outcome.verdicts = self._spool.verdicts()
         outcome.dropped = [self._dropped[row] for row in sorted(self._dropped)]
         outcome.interrupted = outcome.finished < outcome.total
         outcome.header = run_header(

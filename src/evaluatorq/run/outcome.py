@@ -31,6 +31,7 @@ class RunOutcome:
     """A run that has ended or stopped. ``interrupted`` means that conversations are missing and can be resumed.
 
     ``damage`` names lines of the journal that could not be read; the conversations they belonged to began anew.
+    ``verdicts`` counts conversations by verdict.
     ``header`` is the run without results; ``results`` holds them in row order only when they were asked to be kept.
     """
 
@@ -46,6 +47,7 @@ class RunOutcome:
     header: SimulationRun | None = field(default=None, repr=False)
     results: list[SimulationResult] = field(default_factory=list, repr=False)
     damage: list[str] = field(default_factory=list)
+    verdicts: dict[str, int] = field(default_factory=dict)
 
     @property
     def errored(self) -> list[Dropped]:

@@ -17,7 +17,7 @@ from evaluatorq.store.journal import JournalReader
 from evaluatorq.store.manifests import read_manifests
 from evaluatorq.store.paths import get_sim_runs_dir
 from evaluatorq.store.run_traces import journal_of
-from evaluatorq.store.runs import find_journal, read_header, save_run
+from evaluatorq.store.runs import find_journal, read_header, report_of, save_run
 
 ONLY_IN_THE_FILE = (
     "executive_summary", "recommendations", "applied_suggestions", "agent_info", "duration_s", "token_usage_total",
@@ -86,11 +86,8 @@ def _write(header: SimulationRun, spool: Spool, folder: Path, ended: datetime) -
 
 def _file_of(run_id: str | None, folder: Path) -> Path | None:
     """The run's file, also one that cannot be read any more: its manifest names it."""
-    for manifest in read_manifests(folder):
-        if manifest.run_id == run_id and manifest.report_path:
-            named = Path(manifest.report_path)
-            return next((path for path in (named, folder / named.name) if path.is_file()), None)
-    return None
+    manifest = next((found for found in read_manifests(folder) if found.run_id == run_id), None)
+    return None if manifest is None else report_of(manifest, folder)
 
 
 def _kept(path: Path | None) -> dict[str, object]:

@@ -9,17 +9,21 @@ from __future__ import annotations
 import errno
 import tempfile
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, get_args
 
 from evaluatorq.errors import StoreError
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.records.run import RowSummary, summary_of
+from evaluatorq.records.verdicts import Verdict, verdict_of
+
+_VERDICTS: tuple[str, ...] = get_args(Verdict)
 
 
 class Spool:
-    """An unnamed temporary file of result documents, and where each row's stands in it: 16 bytes a row.
+    """An unnamed temporary file of result documents, and where each row's stands in it: 17 bytes a row.
 
     It is made in ``folder`` where that exists and can be written. ``StoreError`` when there is no room for it.
     """
@@ -29,6 +33,7 @@ class Spool:
         self._file: IO[bytes] | None = None
         self._starts = array("q")
         self._sizes = array("q")
+        self._verdicts = array("b")
         self._count = 0
 
     def add(self, row: int, result: SimulationResult) -> None:
@@ -45,8 +50,10 @@ class Spool:
         more = row + 1 - len(self._sizes)
         self._starts.extend([0] * more)
         self._sizes.extend([0] * more)
+        self._verdicts.extend([0] * more)
         self._count += not self._sizes[row]
         self._starts[row], self._sizes[row] = at, len(text)
+        self._verdicts[row] = _VERDICTS.index(verdict_of(result))
 
     def __len__(self) -> int:
         return self._count
@@ -57,6 +64,11 @@ class Spool:
     def summaries(self) -> Iterator[RowSummary]:
         """The numbers for the run's header, in row order."""
         return map(summary_of, self.documents())
+
+    def verdicts(self) -> dict[str, int]:
+        """How many conversations came to which verdict, all four of them named."""
+        found = Counter(verdict for verdict, size in zip(self._verdicts, self._sizes, strict=True) if size)
+        return {name: found[number] for number, name in enumerate(_VERDICTS)}
 
     def read(self, row: int) -> SimulationResult:
         """The result of one row."""

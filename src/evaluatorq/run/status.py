@@ -40,6 +40,7 @@ class RunStatus:
             run_id=plan.run_id,
             run_name=plan.run_name,
             target=plan.target,
+            mode=plan.mode,
             stage=name,
             stages=[*self._stages_before(plan.run_id, name), stage],
             started_at=plan.created_at,
@@ -79,6 +80,7 @@ class RunStatus:
             summary=header.manifest_summary() if header else None,
             summary_version=1,
             undecided={} if header is None else _undecided(header),
+            verdicts=outcome.verdicts,
         )
 
     def failed(self, error: BaseException) -> None:

@@ -12,9 +12,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from evaluatorq.errors import ReplayError, SchemaError, StoreError
 from evaluatorq.model.labels import LABEL_VERSION, Label
 from evaluatorq.store.atomic import replace_file
+from evaluatorq.store.saved_faults import fault_in
 
 Labels = Mapping[tuple[int, str], Label]
 
@@ -43,9 +46,8 @@ def read_labels(run: Path) -> dict[tuple[int, str], Label]:
 def _label(path: Path, number: int, line: bytes) -> Label:
     try:
         label = Label.model_validate_json(line)
-    except ValueError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ReplayError(f"{path}:{number}: this is no label: {reason}") from error
+    except ValidationError as error:
+        raise ReplayError(f"{path}:{number}: this is no label: {fault_in(error)}") from error
     if label.label_version > LABEL_VERSION:
         raise SchemaError(f"{path}:{number}: label version {label.label_version} is newer than this version reads")
     return label

@@ -36,7 +36,7 @@ def journals_dir(runs_dir: Path) -> Path:
     return runs_dir / ".journal"
 
 
-def sanitise_run_name(name: str) -> str:
-    """A run's name as part of a file name: ``[a-z0-9_-]``, at most 64 characters, ``sim`` when nothing is left."""
+def sanitise_run_name(name: str, otherwise: str = "sim") -> str:
+    """A run's name as part of a file name: ``[a-z0-9_-]``, at most 64 characters, else ``otherwise``."""
     cleaned = re.sub(r"[^a-z0-9_-]", "_", name.lower())
-    return re.sub(r"_+", "_", cleaned).strip("_")[:64] or "sim"
+    return re.sub(r"_+", "_", cleaned).strip("_")[:64] or otherwise

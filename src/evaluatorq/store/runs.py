@@ -22,7 +22,8 @@ from evaluatorq.model.runs import REPLAY_VERSION, RunManifest, SimulationRun
 from evaluatorq.store.atomic import create_file, replace_file
 from evaluatorq.store.journal_index import ended_rows
 from evaluatorq.store.manifests import is_alive, read_manifests
-from evaluatorq.store.paths import get_sim_runs_dir, journals_dir, sanitise_run_name
+from evaluatorq.store.paths import get_sim_runs_dir, journals_dir, manifests_dir, sanitise_run_name
+from evaluatorq.store.saved_faults import fault_in
 
 _RESULTS = '\n  "results": []'
 _DATAPOINTS = '\n  "datapoints": []'
@@ -99,8 +100,9 @@ def _not_a_run(path: Path, text: bytes, error: ValueError) -> ReplayError:
         return ReplayError(f"{path} is not JSON")
     if isinstance(raw, dict) and "pipeline" in raw:
         return ReplayError(f"{path} is a red-team run, not a simulation run")
-    first = str(error).splitlines()[1:3]
-    return ReplayError(f"{path} is not a simulation run: {' '.join(part.strip() for part in first)}")
+    if not isinstance(error, ValidationError):
+        return ReplayError(f"{path} is not a simulation run: {error}")
+    return ReplayError(f"{path} is not a simulation run: {fault_in(error)}")
 
 
 def read_header(path: Path) -> SimulationRun:
@@ -142,9 +144,7 @@ def _named(path: Path, item: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ReplayError(f"{path}: {item} cannot be read: {place}: {first['msg']}") from error
+        raise ReplayError(f"{path}: {item} cannot be read: {fault_in(error)}") from error
 
 
 def texts_of(path: Path, key: str) -> Iterator[str]:
@@ -170,7 +170,7 @@ class RunListing(BaseModel):
     """One row of ``sim runs``; ``alive`` is ``False`` for an unfinished run whose process is gone.
 
     ``completed`` conversations of ``total`` have ended: of a killed run those that its journal holds. ``stage`` is the
-    one under way.
+    one under way. ``verdicts`` counts the conversations of a finished run by verdict, where its manifest does.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -192,6 +192,7 @@ class RunListing(BaseModel):
     target: str | None = None
     stage: str | None = None
     undecided: dict[str, int] = {}
+    verdicts: dict[str, int] = {}
 
 
 def list_runs(runs_dir: Path | None = None) -> list[RunListing]:
@@ -203,7 +204,7 @@ def list_runs(runs_dir: Path | None = None) -> list[RunListing]:
     rows: list[tuple[float, RunListing]] = []
     seen: set[Path] = set()
     for manifest in read_manifests(folder):
-        report = _report_of(manifest, folder)
+        report = report_of(manifest, folder)
         if manifest.report_path and report is None:
             continue
         if report is not None:
@@ -223,12 +224,19 @@ def _is_same_run(unfinished: RunListing, saved: RunListing) -> bool:
     return dead and saved.run_id is not None and unfinished.run_id == saved.run_id
 
 
-def _report_of(manifest: RunManifest, folder: Path) -> Path | None:
-    """The run file that a manifest names; a store that was moved or copied has its own file beside the manifests."""
+def report_of(manifest: RunManifest, folder: Path) -> Path | None:
+    """The run file that a manifest in ``folder`` names.
+
+    In a store that was copied the path is the original's, whose files are never touched: that store knows the run, too.
+    """
     if not manifest.report_path:
         return None
     named = Path(manifest.report_path)
-    return next((path for path in (folder / named.name, named) if path.is_file()), None)
+    own = folder / named.name
+    if own.is_file():
+        return own
+    is_anothers = (manifests_dir(named.parent) / f"{manifest.run_id}.json").is_file()
+    return named if named.is_file() and not is_anothers else None
 
 
 def _manifest_row(manifest: RunManifest, report: Path | None, folder: Path) -> RunListing:
@@ -242,7 +250,7 @@ def _manifest_row(manifest: RunManifest, report: Path | None, folder: Path) -> R
         run_name=manifest.run_name,
         created_at=manifest.started_at.isoformat(),
         status="interrupted" if interrupted else manifest.status,
-        mode=_text(summary.get("mode")),
+        mode=_text(summary.get("mode")) or manifest.mode,
         target_kind=_text(summary.get("target_kind")),
         total_results=_count(summary.get("total_results")),
         scorer_averages={k: float(v) for k, v in averages.items() if isinstance(v, int | float)}
@@ -257,6 +265,7 @@ def _manifest_row(manifest: RunManifest, report: Path | None, folder: Path) -> R
         target=manifest.target,
         stage=manifest.stage,
         undecided=manifest.undecided,
+        verdicts=manifest.verdicts,
     )
 
 
@@ -404,7 +413,7 @@ def _by_path(wanted: str, folder: Path) -> Path | None:
 def _by_run_id(wanted: str, folder: Path) -> Path | None:
     found: dict[str, Path] = {}
     for manifest in read_manifests(folder):
-        report = _report_of(manifest, folder)
+        report = report_of(manifest, folder)
         if report is not None:
             found[manifest.run_id] = report
     for path in () if wanted in found else folder.glob("*.json"):
@@ -420,8 +429,11 @@ def _by_run_id(wanted: str, folder: Path) -> Path | None:
 
 
 def _by_name(wanted: str, folder: Path) -> Path | None:
-    named = [path for path in folder.glob("*.json") if path.stem == wanted or path.stem.startswith(f"{wanted}_")]
-    return max(named, key=lambda path: path.stat().st_mtime, default=None)
+    for name in dict.fromkeys((wanted, sanitise_run_name(wanted, "") or wanted)):
+        named = [path for path in folder.glob("*.json") if path.stem == name or path.stem.startswith(f"{name}_")]
+        if named:
+            return max(named, key=lambda path: path.stat().st_mtime)
+    return None
 
 
 def _near(wanted: str, folder: Path) -> str:
@@ -441,5 +453,5 @@ def _newest(folder: Path) -> str:
 
 __all__ = [
     "RunListing", "find_journal", "find_run", "iter_datapoints", "iter_results", "list_runs", "read_header", "read_run",
-    "run_parts", "save_run",
+    "report_of", "run_parts", "save_run",
 ]  # fmt: skip

@@ -7,8 +7,10 @@ whole microseconds since 1970 in UTC, which every database compares alike.
 from __future__ import annotations
 
 import json
+import os
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -36,6 +38,7 @@ from evaluatorq.errors import ConfigError, StoreError
 from evaluatorq.model.trace import TRACE_SCHEMA, Trace
 from evaluatorq.ports import TraceQuery
 from evaluatorq.records.trace_versions import read_trace
+from evaluatorq.store.atomic import PRIVATE_FILE
 from evaluatorq.store.traces import another_has_its_id, digest_of_trace, in_utc, labels_of
 
 _META = MetaData()
@@ -70,6 +73,8 @@ class SqlTraceStore:
             parsed = make_url(f"{_DRIVERS.get(scheme, scheme)}://{rest}")
             if existing:
                 _check_file(parsed)
+            else:
+                _make_private(parsed)
             self._engine = create_engine(parsed)
         except (SQLAlchemyError, ImportError) as error:
             raise ConfigError(f"{scheme}://… is no database that can be opened here: {_one_line(error)}") from None
@@ -149,11 +154,25 @@ class SqlTraceStore:
         return StoreError(f"cannot {what} the traces in {self._where}: {_one_line(error)}")
 
 
+def _file_of(url: URL) -> Path | None:
+    """The file that a database is, where it is one."""
+    name = url.database if url.get_backend_name() == "sqlite" else None
+    return Path(name) if name and name != ":memory:" and not name.startswith("file:") else None
+
+
 def _check_file(url: URL) -> None:
     """Refuses a database in a file that is not there, which looking into would make."""
-    name = url.database if url.get_backend_name() == "sqlite" else None
-    if name and name != ":memory:" and not name.startswith("file:") and not Path(name).is_file():
+    file = _file_of(url)
+    if file is not None and not file.is_file():
         raise ConfigError(f"no such database: {url.render_as_string(hide_password=True)}")
+
+
+def _make_private(url: URL) -> None:
+    """Makes the file of a new database its owner's alone, as transcripts are; SQLite gives its own files that mode."""
+    file = _file_of(url)
+    if file is not None:
+        with suppress(OSError):  # there already, or to be refused in SQLite's words
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
 
 
 def _microseconds(moment: datetime) -> int:

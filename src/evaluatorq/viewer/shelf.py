@@ -17,7 +17,7 @@ from evaluatorq.reports.listing import mean_words
 from evaluatorq.reports.text import printable
 from evaluatorq.store.manifests import read_manifests
 from evaluatorq.store.paths import journals_dir
-from evaluatorq.store.runs import RunListing, list_runs, read_header
+from evaluatorq.store.runs import RunListing, list_runs, read_header, report_of
 
 UNREADABLE = "unreadable"
 NOT_RUNS = ("01_", "02_", "03_")
@@ -40,9 +40,15 @@ class Shelved:
     done: int | None = None
     planned: int | None = None
     scores: Mapping[str, str] = field(default_factory=dict)
+    verdicts: Mapping[str, int] = field(default_factory=dict)
     error: str | None = None
     opens: bool = True
     making: bool = False
+
+    @property
+    def troubled(self) -> bool:
+        """It came to its end, and conversations of it did not come out well."""
+        return any(self.verdicts.get(verdict) for verdict in ("failed", "errored"))
 
     @property
     def alive(self) -> bool:
@@ -115,9 +121,8 @@ class Shelf:
         if file.is_file():
             return Found(key, file, self._journal_of(file))
         for manifest in read_manifests(self.folder):
-            if manifest.run_id == key and manifest.report_path:
-                named = Path(manifest.report_path)
-                saved = next((path for path in (self.folder / named.name, named) if path.is_file()), None)
+            if manifest.run_id == key:
+                saved = report_of(manifest, self.folder)
                 if saved is not None:
                     return Found(self._key(saved, key), saved, self._journal_of(saved))
         journal = journals_dir(self.folder) / key
@@ -144,7 +149,8 @@ class Shelf:
         shelved = Shelved(
             key=self._key(file, row.run_id or row.report_id), name=row.run_name, status=row.status,
             created_at=row.created_at or "", target=row.target or row.target_kind or "", run_id=row.run_id, done=done,
-            planned=row.total, scores={name: mean_words(name, means, row.undecided, done) for name in means},
+            planned=row.total, verdicts=row.verdicts,
+            scores={name: mean_words(name, means, row.undecided, done) for name in means},
             making=row.stage == "generate" and row.status != "completed",
             opens=file is not None or (journals_dir(self.folder) / (row.run_id or "")).is_dir(),
         )  # fmt: skip
