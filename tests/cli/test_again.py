@@ -211,3 +211,32 @@ def test_what_cannot_be_done_again_says_why(two_runs, folder, words, code, said)
     refused = two_runs("sim", *words)
     assert (refused.code, refused.out) == (code, "")
     assert said in " ".join(refused.err.split())
+
+
+# ---------------------------------------------------------------- what a gate writes
+
+
+@pytest.mark.parametrize("option", ["--junit", "--markdown"])
+def test_a_report_that_cannot_be_written_is_exit_code_two_before_anything_is_decided(two_runs, option):
+    refused = two_runs("sim", "gate", "flawed", option, "/proc/x.xml")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith(f"Error: {option}: cannot write /proc/x.xml")
+
+
+def test_a_second_build_replaces_its_reports_and_never_the_run(two_runs, folder):
+    for run in ("flawed", "good"):
+        two_runs("sim", "gate", run, "--junit", "gate.xml", "--markdown", "gate.md")
+    assert ET.parse(folder / "gate.xml").find("testsuite").get("failures") == "0"
+    assert (folder / "gate.md").read_text().startswith("## ✅")
+    saved = next((folder / ".evaluatorq" / "sim-runs").glob("good*.json"))
+    before = saved.read_bytes()
+    refused = two_runs("sim", "gate", "flawed", "--baseline", "good", "--junit", str(saved))
+    assert (refused.code, refused.out, saved.read_bytes()) == (2, "", before)
+    assert "is the run itself" in " ".join(refused.err.split())
+
+
+def test_a_gate_reads_percent_and_its_help_says_what_happens_to_files(two_runs):
+    assert two_runs("sim", "gate", "good", "--min-goal-rate", "95%", "--max-errors", "0.02").code == 0
+    told = " ".join(two_runs("sim", "gate", "--help").out.split())
+    assert "SHARE is 0.95 or 95%" in told
+    assert told.count("a file that is there is replaced") == 2

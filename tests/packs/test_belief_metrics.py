@@ -168,3 +168,22 @@ def test_an_artifact_is_measured_by_the_rules_that_are_given() -> None:
     assert match.normalised.recall == 0.5
     unknown = belief_metrics(measurable_artifact(made, Cognition()))
     assert unknown.decision.missing["final"] == "the case declares no scale"
+
+
+def test_no_interval_is_wider_than_the_measure_can_be() -> None:
+    every = [belief_metrics(measurable_artifact(SEED, RULES)) for _ in range(3)]
+    shares = (1.0, 1.0, 0.2)
+    spread = [
+        one.model_copy(update={"case": str(i), "slots": one.slots.model_copy(update={"share": share})})
+        for i, (one, share) in enumerate(zip(every, shares, strict=True))
+    ]
+    high = summarise(spread).slots
+    assert (high.value, high.low, high.high) == (pytest.approx(2.2 / 3), 0.0, 1.0)
+    errors = [
+        one.model_copy(update={"decision": one.decision.model_copy(update={"absolute_error": error})})
+        for one, error in zip(spread, (0, 0, 3), strict=True)
+    ]
+    error = summarise(errors).absolute_error
+    assert error.low == 0.0
+    assert error.high is not None
+    assert error.high > 3, "an error has no largest value that the metrics know"

@@ -146,3 +146,21 @@ def test_loading_it_imports_nothing_of_the_package(pytester: pytest.Pytester) ->
     loaded = pytester.runpython_c(code).outlines[0].split()
     ours = [name for name in loaded if name.startswith(("evaluatorq", "pydantic", "rich.", "anyio."))]
     assert ours == ["evaluatorq.pytest_plugin"]
+
+
+EARLY = """
+async def agent(messages, tools):
+    if len(messages) == 1:
+        return "Gladly. I have refunded your order A1001."
+    await tools.find_order(order_id="A1001")
+    await tools.refund_order(order_id="A1001", reason="broken")
+    return "It is all settled now."
+"""
+
+
+@pytest.mark.parametrize("check", ["assert_held", "assert_passed"])
+def test_an_agent_that_says_so_before_it_does_so_is_not_held(suite, pytester: pytest.Pytester, check: str) -> None:
+    pytester.makepyfile(early=EARLY)
+    failed = suite(marked(check=check).replace("demo", "early:agent").replace("import pytest", "import pytest, early"))
+    failed.assert_outcomes(failed=6)
+    failed.stdout.fnmatch_lines(["*NotHeld: *", "*have refunded*"])

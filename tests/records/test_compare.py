@@ -269,3 +269,16 @@ def test_how_long_answers_took_is_compared_where_it_was_recorded() -> None:
     assert not any("seconds" in m.name for m in compare_facts(unknown, unknown).measures)
     half = next(m for m in compare_facts(quick, unknown).of("resource") if m.name == "seconds to an answer")
     assert half.word == "could not measure"
+
+
+def test_cases_that_only_a_has_are_left_out_and_withhold_the_headline() -> None:
+    points = datapoints(48)
+    whole, part = run_of(points, [GOOD] * 48), run_of(points[:6], [GOOD] * 6)
+    found = compare_facts(whole, part)
+    assert found.left_out == {"only in A": 42}
+    assert found.withheld == "42 of 48 conversations had to be left out (only in A: 42)"
+    assert len(found.only_a) == 42
+    assert compare_facts(part, whole).withheld is None, "new cases take nothing from the old ones"
+    repeated = datapoints(10, samples=3)
+    few = compare_facts(run_of(repeated, [GOOD] * 30), run_of(repeated[:27], [GOOD] * 27))
+    assert (few.left_out, few.withheld) == ({"only in A": 3}, None)

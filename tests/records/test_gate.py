@@ -268,7 +268,63 @@ def test_lost_datapoints_are_counted_whatever_chance_allows() -> None:
     )
 
 
+def test_a_baseline_of_which_most_cases_are_not_in_the_run_cannot_be_held_against() -> None:
+    points = datapoints(48)
+    whole, part = run_of(points, [GOOD] * 48), run_of(points[:6], [GOOD] * 6)
+    for rules in ({"baseline": "whole"}, {"baseline": "whole", "max_lost": 0}):
+        report = gate(part, GateRules.parse(rules), compare_facts(whole, part))
+        assert report.exit_code == 3
+        assert "only in A: 42" in report.rules[0].found
+    nearly = run_of(points[:46], [GOOD] * 46)
+    report = gate(nearly, GateRules.parse({"baseline": "whole"}), compare_facts(whole, nearly))
+    assert report.state == "holds"
+    assert report.rules[0].found.endswith("left out: only in A: 2")
+
+
+def test_flakiness_that_was_not_measured_is_never_held() -> None:
+    points = datapoints(6, samples=2)
+    unmeasured = run_of(points, [UNSURE] * 12)
+    report = decided(unmeasured, max_flaky=0)
+    assert report.exit_code == 3
+    assert report.rules[0].found == "0 of 6, 6 not known: not all samples were measured"
+    assert len(report.rules[0].conversations) == 6
+    assert decided(unmeasured, max_flaky=6).state == "holds", "they could not be too many"
+    assert decided(run_of(points, [GOOD] * 12), max_flaky=0).state == "holds"
+    assert decided(run_of(points, [GOOD, RUDE, GOOD, UNSURE, *[GOOD] * 8]), max_flaky=1).state == "could not measure"
+    assert decided(run_of(points, [GOOD, RUDE, RUDE, GOOD, *[UNSURE] * 8]), max_flaky=1).state == "broken"
+    once = decided(run_of(datapoints(3), [GOOD] * 3), max_flaky=0)
+    assert (once.state, once.rules[0].found) == (
+        "could not measure", "0 of 3, 3 not known: they have one sample only, repeat with --samples",
+    )  # fmt: skip
+
+
+def test_a_goal_that_nobody_could_decide_is_not_blamed_on_a_judge() -> None:
+    (point,) = datapoints(1)
+    run = facts([point], [talk(point, 0, goal=None)])
+    report = decided(run)
+    assert report.exit_code == 1, "as the snippet of the reference"
+    assert [case.why for case in report.rules[0].conversations] == ["nobody could decide whether the goal was reached"]
+    assert decided(run, min_pass_rate=1).exit_code == 3
+    assert decided(run, strict=True).exit_code == 3
+    assert decided(facts([point], [talk(point, 0, goal=False)])).rules[0].conversations[0].why == (
+        "goal not achieved: it was over"
+    )
+
+
 # ---------------------------------------------------------------- rules as people write them
+
+
+@pytest.mark.parametrize("name", ["min_goal_rate", "min_pass_rate", "min_criteria_rate", "min_pass_hat_k"])
+def test_a_rate_is_written_as_a_fraction_or_in_percent(name: str) -> None:
+    for text in ("0.95", "95%", "95 %", 0.95):
+        assert getattr(GateRules.parse({name: text}), name) == 0.95
+    assert GateRules.parse({"min_criterion": {"x": "95%"}, "min_evaluator": {"y": "95%"}}).min_criterion == {"x": 0.95}
+
+
+def test_what_is_allowed_is_a_count_a_fraction_or_percent() -> None:
+    written = {"2%": "2 %", "0.02": "2 %", "3": "3", "0": "0"}
+    assert {text: str(GateRules.parse({"max_errors": text}).max_errors) for text in written} == written
+    assert str(GateRules.parse({"max_errors": 0.02}).max_errors) == "2 %"
 
 
 @pytest.mark.parametrize(
@@ -278,6 +334,9 @@ def test_lost_datapoints_are_counted_whatever_chance_allows() -> None:
         ({"min_goal_rate": 1.5}, "min_goal_rate: input should be less than or equal to 1"),
         ({"max_errors": "many"}, "max_errors is 'many'; write a count such as 3, or a share such as '5%'"),
         ({"max_errors": True}, "max_errors is True"),
+        ({"max_errors": "1.5"}, "max_errors is '1.5'; write a count such as 3"),
+        ({"min_goal_rate": "x%"}, "min_goal_rate is 'x%'; write a share such as 0.95 or '95%'"),
+        ({"min_goal_rate": "950%"}, "min_goal_rate: input should be less than or equal to 1"),
         ({"max_errors": -1}, "max_errors"),
         ({"min_evaluator": 1}, "min_evaluator"),
     ],

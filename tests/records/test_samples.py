@@ -106,3 +106,21 @@ def test_of_very_many_personas_those_that_passed_least_are_shown() -> None:
     assert "P57  0 of 1" in shown
     assert "and 10 more that passed as often or more; --json has all" in shown
     assert "more that passed" not in render_samples(sample_report(facts(points[:50], talks[:50])))
+
+
+def test_undecided_samples_make_it_unknown_whether_a_datapoint_is_flaky() -> None:
+    points = datapoints(3, samples=2)
+    held = [UNSURE, UNSURE, GOOD, RUDE, GOOD, GOOD]
+    report = sample_report(facts(points, [talk(p, i, held[i]) for i, p in enumerate(points)]))
+    assert [(cell.flaky_verdict, cell.unknown_verdict) for cell in report.datapoints] == [(0, 1), (1, 0), (0, 0)]
+    assert (report.run.unknown_verdict, report.run.strict, report.run.best) == (1, 0.5, pytest.approx(5 / 6))
+    assert "1 by verdict (1 not known)" in " ".join(render_samples(report).split())
+
+
+def test_nothing_measured_is_not_told_as_no_datapoint_is_flaky() -> None:
+    points = datapoints(6, samples=2)
+    report = sample_report(facts(points, [talk(p, i, UNSURE) for i, p in enumerate(points)]))
+    text = " ".join(render_samples(report).split())
+    assert "No datapoint is flaky" not in text
+    assert "Not known whether 6 of 6 datapoints are flaky: not all of their samples were measured." in text
+    assert "0 % if the rest failed, 100 % if it passed" in text

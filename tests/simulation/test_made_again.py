@@ -54,6 +54,15 @@ async def test_a_fork_keeps_what_was_said_and_lets_another_agent_answer() -> Non
     assert again.verify(outcome.run_id).holds
 
 
+async def test_a_fork_does_not_take_the_name_of_its_source() -> None:
+    source = await recorded(run_name="before")
+    outcome = await again.fork("before", 2, row=3)
+    assert read_run(outcome.path).run_name == "before-fork"  # type: ignore[arg-type]
+    assert again.facts_of("before").header.run_id == source.run.run_id
+    named = await again.fork("before", 2, row=3, overrides={"run_name": "what-if"})
+    assert read_run(named.path).run_name == "what-if"  # type: ignore[arg-type]
+
+
 async def test_a_fork_with_the_same_agent_says_the_same() -> None:
     source = await recorded(run_name="before")
     for turn in (1, 2, 3):

@@ -302,7 +302,7 @@ def _not_worse(found: Comparison, lost: Sequence[Evidence]) -> RuleResult:
     state: State = "broken" if worse else "could not measure" if found.withheld or unclear else "holds"
     text = found.headline
     if found.left_out and not found.withheld:
-        text += f"; left out: {', '.join(f'{why}: {count}' for why, count in found.left_out.items())}"
+        text += f"; left out: {_counts(found.left_out)}"
     if worse and found.word != "worse":
         text += f"; worse: {', '.join(measure.label for measure in worse[:5])}"
     elif unclear and not worse and not found.withheld:
@@ -326,9 +326,13 @@ def _lost(found: Comparison, most: Allowed, lost: Sequence[Evidence]) -> RuleRes
         else "holds"
     )
     text = f"{overall.down} of {overall.datapoints} datapoints lost"
-    text += f", {left_out} conversations could not be compared" if left_out else ""
+    text += f", {left_out} conversations could not be compared ({_counts(found.left_out)})" if left_out else ""
     rule = f"datapoints lost since {found.a.label}: at most {most}"
     return RuleResult(rule=rule, state=state, found=text, conversations=tuple(lost) if state == "broken" else ())
+
+
+def _counts(left_out: Mapping[str, int]) -> str:
+    return ", ".join(f"{why}: {count}" for why, count in left_out.items())
 
 
 # ---------------------------------------------------------------- conversations and criteria
