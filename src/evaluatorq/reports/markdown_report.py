@@ -5,16 +5,16 @@ Everything that agents and models wrote is escaped or code on one line; see ``ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from evaluatorq.records.expectations import expectation_failures
 from evaluatorq.records.verdicts import CriterionView, Rate
-from evaluatorq.reports.document import QUALITY, Document, interval
+from evaluatorq.reports.document import QUALITY, Clusters, Document, criterion_key, interval
 from evaluatorq.reports.markdown import code, escaped
-from evaluatorq.reports.terminal import party, percent
+from evaluatorq.reports.terminal import percent
 from evaluatorq.reports.text import plural
 from evaluatorq.reports.transcript import ConversationView, Row, TurnView
-from evaluatorq.reports.view import VERDICTS, CriterionTally, Finding
+from evaluatorq.reports.view import VERDICTS, CriterionTally, Finding, party
 
 MOST_TRANSCRIPTS = 20
 _MOST_FINDINGS, _MOST_CRITERIA, _MOST_SAID = 20, 60, 1500
@@ -46,7 +46,7 @@ def _lines(document: Document) -> Iterator[str]:
         for finding in findings:
             yield from _finding(finding)
     yield from _heatmap(document)
-    yield from _criteria(list(document.summary.criteria.values()))
+    yield from _criteria(list(document.summary.criteria.values()), document.clusters)
     yield from _errors(document)
     yield from _tokens(document)
     yield from _advice(document)
@@ -77,9 +77,10 @@ def _summary(document: Document) -> Iterator[str]:
     yield from ("", "## Summary", "")
     counts = [(f"{_MARKS[verdict]} {verdict}", str(summary.verdicts[verdict])) for verdict in VERDICTS]
     yield from _table(["verdict", "conversations"], counts)
-    rates = [("conversations passed", summary.agent), ("goals achieved", summary.goal)]
-    rates += [("criteria held", summary.audits), ("expectations met", summary.expectations)]
-    rows = [[name, *_rate(rate)] for name, rate in rates if rate.total]
+    rates = [("conversations passed", summary.agent, "agent"), ("goals achieved", summary.goal, "goal")]
+    rates += [("criteria held", summary.audits, "audits"), ("expectations met", summary.expectations, "expectations")]
+    rates += [("without untrue claims", summary.claims, "claims")]
+    rows = [[name, *_rate(rate, document.clusters.get(key))] for name, rate, key in rates if rate.total]
     for name, mean in summary.scores.items():
         left = str(summary.total - mean.count)
         rows.append([escaped(name), f"mean of {mean.count}: {mean.value:.2f}", left])
@@ -94,10 +95,10 @@ def _summary(document: Document) -> Iterator[str]:
         yield from ("", f"Judge's scores, mean of all turns: {', '.join(told)}.")
 
 
-def _rate(rate: Rate) -> tuple[str, str]:
+def _rate(rate: Rate, clusters: Clusters | None) -> tuple[str, str]:
     if rate.share is None:
         return "none", str(rate.unknown)
-    return f"{rate.yes} of {rate.decided} ({percent(rate.share)}{interval(rate)})", str(rate.unknown)
+    return f"{rate.yes} of {rate.decided} ({percent(rate.share)}{interval(rate, clusters)})", str(rate.unknown)
 
 
 def _heatmap(document: Document) -> Iterator[str]:
@@ -118,7 +119,7 @@ def _cell(rate: Rate | None) -> str:
     return f"{mark} {rate.yes} of {rate.decided}" + (f", {rate.unknown} open" if rate.unknown else "")
 
 
-def _criteria(tallies: Sequence[CriterionTally]) -> Iterator[str]:
+def _criteria(tallies: Sequence[CriterionTally], clusters: Mapping[str, Clusters]) -> Iterator[str]:
     if not tallies:
         return
     yield from ("", "## Criteria", "")
@@ -126,8 +127,9 @@ def _criteria(tallies: Sequence[CriterionTally]) -> Iterator[str]:
     rows = []
     for tally in worst[:_MOST_CRITERIA]:
         mark = _MARKS["fail" if tally.rate.no else "unknown" if tally.rate.unknown else "pass"]
+        key = criterion_key(tally.scenario, tally.type, tally.description)
         rule = f"{tally.type.replace('_', ' ')}: {escaped(tally.description)}"
-        rows.append([mark, escaped(tally.scenario, 120), rule, *_rate(tally.rate)])
+        rows.append([mark, escaped(tally.scenario, 120), rule, *_rate(tally.rate, clusters.get(key))])
     yield from _table(["", "scenario", "criterion", "held", "not audited"], rows)
     if len(worst) > _MOST_CRITERIA:
         yield from ("", f"and {len(worst) - _MOST_CRITERIA} more")
