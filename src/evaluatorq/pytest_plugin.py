@@ -112,12 +112,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     options: dict[str, object] = {}
     for marker in reversed(list(metafunc.definition.iter_markers(MARKER))):
         if marker.args:
-            raise pytest.UsageError(f"{where}: the marker {MARKER} takes options by name only")
+            pytest.fail(f"{where}: the marker {MARKER} takes options by name only", pytrace=False)
         options.update(marker.kwargs)
     try:
         cases = _cases(options)
     except EvaluatorqError as error:
-        raise pytest.UsageError(f"{where}: {error}") from error
+        pytest.fail(f"{where}: {error}", pytrace=False)
     metafunc.parametrize(
         FIXTURE, [(options, case) for case in cases], indirect=True, ids=[_name(case) for case in cases]
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from anyio import from_thread
 from pydantic import JsonValue
@@ -18,6 +17,7 @@ from pydantic import JsonValue
 from evaluatorq.conversation.checks import was_rejected
 from evaluatorq.errors import EvaluatorqError
 from evaluatorq.model.messages import Message, ToolCall, assistant, tool_call
+from evaluatorq.model.rules import near_and_known
 from evaluatorq.ports import Environment, ToolSpec, ToolsReply
 
 TOOLS_URL = "EVALUATORQ_TOOLS_URL"
@@ -98,9 +98,7 @@ def spec_named(tools: Sequence[ToolSpec], name: str) -> ToolSpec:
     for spec in tools:
         if spec.name == name:
             return spec
-    names = [spec.name for spec in tools]
-    near = get_close_matches(name, names, n=3) or sorted(names)
-    raise LookupError(f"no tool is called {name!r}; there is {', '.join(near) or 'none at all'}")
+    raise LookupError(f"no tool is called {name!r}; {near_and_known(name, (spec.name for spec in tools))}")
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ async def test_equal_and_empty_call_ids_still_get_a_row_each() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "code", "says"),
     [
-        ("takes", "{}", "unknown_tool", "there is take"),
+        ("takes", "{}", "unknown_tool", "did you mean take? There is broken, "),
         ("take", "{", "bad_arguments", "not a JSON object"),
         ("take", "[1]", "bad_arguments", "not a JSON object"),
         ("take", "{}", "bad_arguments", "item: Field required"),

@@ -47,7 +47,9 @@ def test_packs_are_found_by_entry_points_and_near_names_are_told() -> None:
     assert {"triage", "incident"} <= set(pack_names())
     assert find_pack("triage").name == "triage:esi"
     assert find_pack("triage:ats").variant == "ats"
-    with pytest.raises(ConfigError, match="no pack is called 'triag'; there is triage"):
+    with pytest.raises(
+        ConfigError, match="no pack is called 'triag'; did you mean triage\\? There is incident, triage"
+    ):
         find_pack("triag")
     with pytest.raises(ConfigError, match="has no variant 'mts'; there is esi, ats"):
         find_pack("triage:mts")

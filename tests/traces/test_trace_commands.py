@@ -162,3 +162,16 @@ def test_the_schema_is_printed_as_it_is_published(sh: Shell) -> None:
     code, out, _ = sh("sim", "schema", "--trace")
     assert code == 0
     assert json.loads(out)["title"] == "evaluatorq.trace/1"
+
+
+def test_a_mistyped_label_is_refused_and_a_corpus_without_rows_is_told(sh: Shell, traces: Path, tmp_path: Path) -> None:
+    out = tmp_path / "corpus.jsonl"
+    words = ["sim", "export", "--format", "training", "-i", traces, "-o", out, "--label"]
+    code, _, said = sh(*words, "workflow_complete=true")
+    assert code == 2
+    assert "no label is called 'workflow_complete'; did you mean workflow_completed? There is checks_held, " in said
+    assert not out.exists()
+    code, _, said = sh(*words, "errors=99")
+    assert code == 0
+    assert f"Wrote 0 rows to {out}" in said
+    assert "Warning: no conversation fits, so the file is empty" in said

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from evaluatorq.errors import ConfigError
-from evaluatorq.simulation.config import ANALYSES, INPUTS, TARGETS, SimulationConfig, canonical
+from evaluatorq.simulation.config import ANALYSES, INPUTS, TARGETS, Flag, SimulationConfig, canonical
 from evaluatorq.simulation.described import is_description_file
 from evaluatorq.store.paths import store_dir
 
@@ -34,11 +34,21 @@ def config_of(flags: Mapping[str, object], config: str | None, defaults: Mapping
 
 
 def layered(of: type[C], layers: Iterable[Mapping[str, object]]) -> C:
-    """The config of kind ``of`` that the layers make, later ones over earlier ones."""
+    """The config of kind ``of`` that the layers make, later ones over earlier ones; the last is what was typed."""
     options: dict[str, object] = {}
+    layer: Mapping[str, object] = {}
     for layer in layers:
         options = merged(options, layer)
-    return of.parse(options)
+    return of.parse(options, typed={name: flag for name, flag in _flags(of) if name in layer})
+
+
+def _flags(of: type[SimulationConfig]) -> Iterator[tuple[str, str]]:
+    """Each option with the short one of its long flags."""
+    for name, field in of.model_fields.items():
+        for flag in field.metadata:
+            if isinstance(flag, Flag):
+                spellings = [word for word in flag.names if word.startswith("--")]
+                yield name, min(spellings, key=len, default=f"--{name.replace('_', '-')}")
 
 
 def merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:

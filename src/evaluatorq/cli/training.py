@@ -37,6 +37,7 @@ def write_training(args: argparse.Namespace) -> int:
     from evaluatorq.export import Wanted, to_training_jsonl  # noqa: PLC0415  other formats read no traces
 
     where = Wanted(
+        labels=labels_in(args.label),
         verdicts=tuple(args.verdict),
         scores=scores_in(args.min_score, "--min-score"),
         simulator_faults=count_in(args.simulator_faults, "--simulator-faults"),
@@ -47,11 +48,12 @@ def write_training(args: argparse.Namespace) -> int:
         traces_from(args.input),
         out=args.output,
         format=args.style,
-        min_outcome=labels_in(args.label),
         where=where,
         template=args.template,
     )
     say(f"Wrote {plural(_number(card['rows']), 'row')} to {args.output} and the card beside it.")
+    if not card["rows"]:
+        say("Warning: no conversation fits, so the file is empty; below stands why.")
     left_out = card["traces_left_out"]
     for reason, count in left_out.items() if isinstance(left_out, Mapping) else ():
         say(f"  left out, {reason}: {count}")

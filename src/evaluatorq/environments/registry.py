@@ -17,7 +17,7 @@ from evaluatorq.environments.ruled import Ruled
 from evaluatorq.environments.toolbox import Toolbox
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
-from evaluatorq.model.rules import Misfit, Problem
+from evaluatorq.model.rules import Misfit, Problem, near_and_known
 from evaluatorq.model.type_rules import type_problems
 from evaluatorq.plugins import load, offered
 from evaluatorq.ports import Environment
@@ -75,25 +75,18 @@ class Environments:
     def _builder(self, name: str, scenario: str) -> Builder:
         builder = self._builders.get(name) or _plugged(name)
         if builder is None:
-            raise ConfigError(f"scenario {scenario!r} names environment {name!r}; {self._there_is(name)}")
+            raise ConfigError(f"scenario {scenario!r} names environment {name!r}; {near_and_known(name, self.names)}")
         return builder
 
     def require(self, name: str) -> None:
         """``ConfigError`` with the names that are known where ``name`` is none of them."""
         if name not in self.names:
-            raise ConfigError(f"no environment is called {name!r}; {self._there_is(name)}")
+            raise ConfigError(f"no environment is called {name!r}; {near_and_known(name, self.names)}")
 
     @property
     def names(self) -> list[str]:
         """Everything that a scenario's ``environment`` may say."""
         return sorted({*self._builders, *offered(GROUP)})
-
-    def _there_is(self, name: str) -> str:
-        from difflib import get_close_matches  # noqa: PLC0415  only for the name of an error
-
-        near = get_close_matches(name, self.names, n=1)
-        known = f"there is {', '.join(self.names) or 'none registered'}"
-        return f"did you mean {near[0]}? {known[0].upper()}{known[1:]}" if near else known
 
 
 environment_for = Environments()

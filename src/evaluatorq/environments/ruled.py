@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from random import Random
 
 from pydantic import JsonValue
@@ -17,7 +16,7 @@ from pydantic import JsonValue
 from evaluatorq.conversation.checks import same_json
 from evaluatorq.environments.outside import apply_event
 from evaluatorq.model.messages import Message, ToolCall, tool_result
-from evaluatorq.model.rules import Misfit, Problem
+from evaluatorq.model.rules import Misfit, Problem, near_and_known
 from evaluatorq.model.worlds import MockAnswer, OutsideEvent, ToolRules
 from evaluatorq.ports import Closeable, Environment, ToolSpec, ToolsReply
 
@@ -36,7 +35,7 @@ class Ruled:
         real = {spec.name: spec for spec in environment.tools}
         strange = [name for name in rules if name not in real and not rules[name].mocks]
         if strange:
-            first = f"tools: {strange[0]} is no tool of this environment; {_there_is(strange[0], real)}"
+            first = f"tools: {strange[0]} is no tool of this environment; {near_and_known(strange[0], real)}"
             raise Misfit(first, (_no_tool(name, real) for name in strange))
         self._real = real
 
@@ -115,14 +114,8 @@ class Ruled:
             await self._environment.aclose()
 
 
-def _there_is(name: str, real: Collection[str]) -> str:
-    near = get_close_matches(name, real, n=1)
-    known = f"there is {', '.join(sorted(real)) or 'none'}"
-    return f"did you mean {near[0]}? {known[0].upper()}{known[1:]}" if near else known
-
-
 def _no_tool(name: str, real: Collection[str]) -> Problem:
-    reason = f"is no tool of this environment and has no mocks; {_there_is(name, real)}"
+    reason = f"is no tool of this environment and has no mocks; {near_and_known(name, real)}"
     return Problem(reason, ("tools", name))
 
 

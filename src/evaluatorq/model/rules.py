@@ -67,6 +67,14 @@ def near_or_known(word: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
 
 
+def near_and_known(word: str, known: Iterable[str]) -> str:
+    """The name that was probably meant, and all of them, in order."""
+    names = sorted(known)
+    near = get_close_matches(word, names, n=1)
+    there = f"here is {', '.join(names) or 'none'}"
+    return f"did you mean {near[0]}? T{there}" if near else f"t{there}"
+
+
 # ---------------------------------------------------------------- rules for one value
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import SimulationDatapoint
+from evaluatorq.model.rules import near_and_known
 from evaluatorq.plugins import load, offered
 from evaluatorq.ports import Seat, TargetFactory, UserFactory
 
@@ -66,8 +66,7 @@ def find_pack(reference: str) -> PackUse:
     name, _, variant = reference.partition(":")
     entries = offered(GROUP)
     if name not in entries:
-        near = get_close_matches(name, entries, n=1) or sorted(entries)
-        raise ConfigError(f"no pack is called {name!r}; there is {', '.join(near) or 'none installed'}")
+        raise ConfigError(f"no pack is called {name!r}; {near_and_known(name, entries)}")
     pack = load(entries[name])
     if not isinstance(pack, Pack):
         raise ConfigError(f"the plugin {name!r} ({entries[name].value}) is no Pack")

@@ -16,7 +16,8 @@ from pydantic import JsonValue
 from evaluatorq.conversation.checks import same_json
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.messages import Message
-from evaluatorq.model.trace import TargetStep, ToolStep, Trace, UserStep
+from evaluatorq.model.rules import near_and_known
+from evaluatorq.model.trace import Labels, TargetStep, ToolStep, Trace, UserStep
 from evaluatorq.records.redaction import PLACEHOLDER
 from evaluatorq.records.verdicts import Verdict
 
@@ -107,7 +108,7 @@ class Wanted:
     ``scores`` are least values of evaluators; ``simulator_faults`` is how many calls of the simulated user may have
     failed; ``complete`` asks for an ending and an undamaged recording; traces with one of the ``caveats`` stay out.
 
-    ``ConfigError`` for a verdict that there is not.
+    ``ConfigError`` for a verdict or a label that there is not.
     """
 
     labels: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -122,6 +123,9 @@ class Wanted:
         for verdict in self.verdicts:
             if verdict not in known:
                 raise ConfigError(f"no conversation has the verdict {verdict!r}; there is {', '.join(known)}")
+        for name in self.labels:
+            if name not in Labels.model_fields:
+                raise ConfigError(f"no label is called {name!r}; {near_and_known(name, Labels.model_fields)}")
 
     def refusal(self, trace: Trace) -> str | None:
         """Why a trace is left out, ``None`` for one that is wanted."""

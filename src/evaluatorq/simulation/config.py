@@ -258,12 +258,15 @@ class SimulationConfig(Strict):
     )
 
     @classmethod
-    def parse(cls, options: Mapping[str, object], *, where: str = "") -> Self:
-        """The config that ``options`` describe; ``ConfigError`` in one sentence, which begins with ``where``."""
+    def parse(cls, options: Mapping[str, object], *, where: str = "", typed: Mapping[str, str] | None = None) -> Self:
+        """The config that ``options`` describe; ``ConfigError`` in one sentence, which begins with ``where``.
+
+        ``typed`` says as what flags some of them were given, to be named so.
+        """
         try:
             config = cls.model_validate(dict(options))
         except ValidationError as error:
-            faults = "; ".join(sentence(detail, cls.names()) for detail in error.errors())
+            faults = "; ".join(sentence(detail, cls.names(), typed or {}) for detail in error.errors())
             raise ConfigError(f"{where}: {faults}" if where else faults) from None
         warn_of_no_effect(config)
         return config
@@ -312,6 +315,9 @@ class SimulationConfig(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        targets = [name for name in TARGETS if getattr(self, name) is not None]
+        if len(targets) > 1:
+            raise ValueError(f"two targets: {' and '.join(targets)}; give one")
         self._one_input()
         self._one_target()
         rivals = [name for name in _OWN_MODELS if getattr(self, name) is not None]
@@ -332,15 +338,14 @@ class SimulationConfig(Strict):
         if not given and not self.offline and self.pack is None:
             raise ValueError(
                 "no input: give datapoints, personas with scenarios, or previous_run (on the command line --input, "
-                "--personas with --scenarios, --pack, or --from-run); offline runs the bundled cases without any"
+                "--personas with --scenarios, --pack, or --from-run); offline runs the bundled cases without any, and "
+                "'evaluatorq init DIR' writes a folder of cases to run with models"
             )
 
     def _one_target(self) -> None:
         if isinstance(self.target, str) and not self.target.strip():
             raise ValueError("target is blank")
         given = [name for name in TARGETS if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError(f"two targets: {' and '.join(given)}; give one")
         if not given and self.pack is None and not (self.offline and self.uses_bundled_cases):
             raise ValueError(
                 "no target: give target, openai_model or vercel_url (on the command line --target, --openai-model or "

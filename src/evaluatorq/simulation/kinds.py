@@ -24,7 +24,7 @@ from evaluatorq.store.datapoint_rows import read_row
 
 def _not_blank(text: str) -> str:
     if not text.strip():
-        raise ValueError("is blank")
+        raise ValueError("is blank; say what it should be, or leave it out")
     return text.strip()
 
 

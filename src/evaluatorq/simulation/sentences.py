@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 from pydantic_core import ErrorDetails
@@ -9,9 +10,10 @@ from pydantic_core import ErrorDetails
 from evaluatorq.simulation.elsewhere import ELSEWHERE
 
 
-def sentence(detail: ErrorDetails, names: tuple[str, ...]) -> str:
-    """One fault that pydantic found; ``names`` are what the options are called."""
-    path = ".".join(str(part) for part in detail["loc"] if part not in ("case", "path"))
+def sentence(detail: ErrorDetails, names: tuple[str, ...], typed: Mapping[str, str]) -> str:
+    """One fault that pydantic found; ``names`` are what the options are called, ``typed`` what some were typed as."""
+    parts = [str(part) for part in detail["loc"] if part not in ("case", "path")]
+    path = ".".join([*(typed.get(part, part) for part in parts[:1]), *parts[1:]])
     if detail["type"] == "extra_forbidden":
         return unknown(path, names if len(detail["loc"]) == 1 else ())
     if detail["type"] == "value_error":

@@ -21,6 +21,7 @@ from evaluatorq.errors import CaseError
 from evaluatorq.store.located import Builder, Document
 
 EMPTY = "the file is empty; write at least one case"
+_INIT = "; name one that is there ('evaluatorq init DIR' writes a folder of cases)"
 SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 
 
@@ -45,7 +46,7 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
         if not found:
             raise CaseError("no case file matches this pattern", file=str(path))
         return found
-    raise CaseError(f"no such file or folder{near_file(given)}", file=str(path))
+    raise CaseError(f"no such file or folder{near_file(given) or _INIT}", file=str(path))
 
 
 def _is_case_file(file: Path) -> bool:
