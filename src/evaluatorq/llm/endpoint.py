@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -11,6 +10,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from pydantic import JsonValue
 
 from evaluatorq.errors import ConfigError, MissingLLMCredentialsError
+from evaluatorq.llm.credentials import account_credentials, basic, header_credentials
 
 API_KEY_VARIABLE = "OPENAI_API_KEY"
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
@@ -57,7 +57,11 @@ class Endpoint:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not appear in a message or a file."""
-        return tuple(value for value in (self.api_key, *self.headers.values()) if value and len(value) >= 8)
+        parts = urlsplit(self.base_url)
+        account = account_credentials(unquote(parts.username or ""), unquote(parts.password or ""))
+        within = (text for name, value in self.headers.items() for text in header_credentials(name, value))
+        held = (self.api_key, *self.headers.values(), *within, *account)
+        return tuple(value for value in held if value and len(value) >= 8)
 
     def request_headers(self) -> dict[str, str]:
         """The headers of every request to this endpoint."""
@@ -66,8 +70,7 @@ class Endpoint:
         if self.api_key:
             headers["authorization"] = f"Bearer {self.api_key}"
         elif parts.username:
-            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            headers["authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+            headers["authorization"] = f"Basic {basic(unquote(parts.username), unquote(parts.password or ''))}"
         return {**headers, **{name.lower(): value for name, value in self.headers.items()}}
 
 

@@ -22,6 +22,7 @@ from evaluatorq.model.cases import Scenario, SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
+from evaluatorq.records.known_secrets import KnownSecrets
 from evaluatorq.records.withholding import SCOPE, WITHHELD, Withholding
 
 HIDDEN = "[hidden]"
@@ -199,6 +200,7 @@ _RESULT_FACTS = {
 }  # fmt: skip
 _ROW_FACTS = {"role"}
 _CASE_FACTS = {"id"}
+_PROSE_OPTIONS = {"agent_description", "generation_instructions", "experiment_description"}
 
 
 def _part(found: str, accepts: Callable[[str], bool]) -> tuple[str, str, str]:
@@ -234,21 +236,15 @@ class Redactor:
         self._key = key
         self._scopes = frozenset(scopes)
         self._withholding = Withholding(self._scopes, key)
-        longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
-        needles = {json.dumps(secret)[1:-1] for secret in longest_first} | set(longest_first)
-        self._known_bytes = re.compile(b"|".join(re.escape(n.encode()) for n in needles)) if needles else None
+        self._known = KnownSecrets(secrets)
 
     def may_change(self, encoded: bytes) -> bool:
         """Whether a record, encoded as JSON, is worth a closer look; quick, and never wrong when it says no."""
-        if self._rules or _may_hold_secrets(encoded):
-            return True
-        return self._known_bytes is not None and self._known_bytes.search(encoded) is not None
+        return bool(self._rules) or _may_hold_secrets(encoded) or self._known.may_be_in(encoded)
 
     def text(self, text: str) -> str:
         """The text without credentials and with pseudonyms."""
-        if self._known is not None:
-            text = self._known.sub(HIDDEN, text)
+        text = self._known.hidden(text, HIDDEN)
         for pattern, instead in _SECRETS:
             text = pattern.sub(instead, text)
         for rule in self._rules:
@@ -294,7 +290,7 @@ class Redactor:
             except (ValueError, RecursionError):
                 return self.text(text)
             clean = self.value(inner)
-            return text if clean == inner else json.dumps(clean, ensure_ascii=False)
+            return self._known.hidden(text, HIDDEN) if clean == inner else json.dumps(clean, ensure_ascii=False)
         return self.text(text)
 
     def withholding(self, scenario: Scenario) -> Withholding:
@@ -314,18 +310,38 @@ class Redactor:
     def plan(self, plan: RunPlan) -> RunPlan:
         """The plan as it is written, and with it the cases; those that need no change are the same objects."""
         points = tuple(map(self._case, plan.datapoints))
-        if all(after is before for after, before in zip(points, plan.datapoints, strict=True)):
+        changed = any(after is not before for after, before in zip(points, plan.datapoints, strict=True))
+        update = {
+            "target": plan.target and self._known.hidden(plan.target, HIDDEN),
+            "problems": tuple(map(self.text, plan.problems)),
+            "config": {name: self._option(name, value) for name, value in plan.config.items()},
+        }
+        if not changed and all(getattr(plan, name) == value for name, value in update.items()):
             return plan
-        return plan.model_copy(update={"datapoints": points, "redacted": True})
+        return plan.model_copy(update={**update, "datapoints": points, "redacted": plan.redacted or changed})
+
+    def _option(self, name: str, value: JsonValue) -> JsonValue:
+        """An option as it is written: what a person wrote about the agent by the rules, else without known values."""
+        return self.value(value) if name in _PROSE_OPTIONS else self._fact(value)
 
     def _case(self, point: SimulationDatapoint) -> SimulationDatapoint:
         if not self.may_change(point.model_dump_json(exclude_defaults=True).encode()):
             return point
         return self._record(point, _CASE_FACTS)
 
+    def _fact(self, value: JsonValue) -> JsonValue:
+        """A value that no rule is about, for all that the agent may have given it: an id, the name of a model."""
+        if isinstance(value, str):
+            return self._known.hidden(value, HIDDEN)
+        if isinstance(value, list):
+            return [self._fact(item) for item in value]
+        if isinstance(value, dict):
+            return {self._known.hidden(name, HIDDEN): self._fact(item) for name, item in value.items()}
+        return value
+
     def _record(self, record: M, facts: Collection[str]) -> M:
         before: dict[str, JsonValue] = record.model_dump(mode="json", by_alias=True)
-        after = {name: value if name in facts else self.value(value) for name, value in before.items()}
+        after = {name: self._fact(value) if name in facts else self.value(value) for name, value in before.items()}
         return record if after == before else type(record).model_validate(after)
 
 

@@ -7,11 +7,13 @@ every role of the simulation, or a vendor's client, of which the base URL and th
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
 
-from evaluatorq.errors import ConfigError, WrongKind
+from evaluatorq.errors import ConfigError, MissingLLMCredentialsError, WrongKind
+from evaluatorq.llm.credentials import members_credentials
 from evaluatorq.llm.endpoint import Sampling
 from evaluatorq.model.calls import DEFAULT_MODEL, DEFAULT_SMART_MODEL
 from evaluatorq.model.runs import NOTHING_LEARNED, Learned
@@ -79,6 +81,29 @@ def smart_place(config: SimulationConfig) -> Place:
 def target_place(config: SimulationConfig) -> Place:
     """Where the model is that is the agent."""
     return Place(config.openai_base_url, "EVALUATORQ_TARGET_API_KEY")
+
+
+def model_credentials(config: SimulationConfig) -> tuple[str, ...]:
+    """What the endpoints of the run's models and the members of their requests hold and nothing may be written of."""
+    calls = config.llm_config or LLMCallConfig()
+    found = [*members_credentials(calls.extra_kwargs), *members_credentials(calls.extra_body)]
+    for endpoint_of in _endpoints(config, calls):
+        with suppress(ConfigError, MissingLLMCredentialsError):  # where it is needed, asking says what is wrong with it
+            endpoint = endpoint_of()
+            found += endpoint.secrets if endpoint is not None else ()
+    return tuple(found)
+
+
+def _endpoints(config: SimulationConfig, calls: LLMCallConfig) -> Iterator[Callable[[], Endpoint | None]]:
+    from evaluatorq.llm.endpoint import endpoint_from_environment  # noqa: PLC0415
+
+    yield endpoint_from_environment
+    yield Place(calls.base_url, "").endpoint
+    for place in (fast_place(config), smart_place(config), target_place(config)):
+        yield place.endpoint
+    for client in (calls.client, config.generation_client):
+        if client is not None and not _is_model(client):
+            yield partial(_endpoint_of, client)
 
 
 class Models(Protocol):

@@ -15,13 +15,18 @@ _LEAST = 8
 
 
 def redactor_for(rules: Collection[str], secrets: Collection[str] = (), cases: Iterable[Scenario] = ()) -> Redactor:
-    """The redactor of one run. ``rules`` are names or ``name=pattern``; ``secrets`` are hidden wherever they stand;
-    ``cases`` may name rules of their own.
+    """The redactor of one run. ``rules`` are names or ``name=pattern``; ``secrets`` are hidden wherever they stand, if
+    they have eight characters or more; ``cases`` may name rules of their own.
     """
     parsed, scopes = parse_rules(tuple(rules)), scopes_in(tuple(rules))
     keyed = parsed or scopes or any(scenario.redact for scenario in cases)
     known = {value for value in secrets if len(value) >= _LEAST} | set(secrets_in(os.environ))
     return Redactor(parsed, key=redaction_key() if keyed else b"", secrets=known, scopes=scopes)
+
+
+def keys_among(values: Iterable[str]) -> tuple[str, ...]:
+    """Those that look like a credential: a model's key may be a word that says that none is needed."""
+    return tuple(filter(_looks_like_one, values))
 
 
 def secrets_in(environment: Mapping[str, str]) -> list[str]:
