@@ -6,7 +6,6 @@ Redirects are not followed and no cookies are kept: a conversation's memory on t
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal, NamedTuple
@@ -16,13 +15,13 @@ from uuid import uuid4
 from pydantic import Field, JsonValue, field_validator
 
 from evaluatorq.errors import CallError, ConfigError
+from evaluatorq.llm.credentials import account_credentials, basic, header_credentials
 from evaluatorq.llm.encode import encode_json
 from evaluatorq.llm.errors import status_error
 from evaluatorq.llm.exchange import Answer, Call
 from evaluatorq.llm.reply import is_event_stream
 from evaluatorq.model.messages import Message
 from evaluatorq.ports import Seat, TargetReply, ToolSpec
-from evaluatorq.records.redaction import names_a_secret
 from evaluatorq.targets.bodies import Places, parsed, reply_from_json
 from evaluatorq.targets.parts import empty, unfit
 from evaluatorq.targets.paths import JsonPath, PathMissing
@@ -149,13 +148,11 @@ def _ready(spec: HttpTargetSpec) -> _Endpoint:
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream, text/plain"}
     for name, template in spec.headers.items():
         headers[name.lower()], values = expanded(template, f"the header {name!r}")
-        secrets += values
-        if names_a_secret(name):
-            secrets += tuple(headers[name.lower()].split()[-1:])
+        secrets += (*values, *header_credentials(name, headers[name.lower()]))
     if parts.username:
         user, password = unquote(parts.username), unquote(parts.password or "")
-        headers.setdefault("authorization", "Basic " + b64encode(f"{user}:{password}".encode()).decode())
-        secrets += (password,) if password else ()
+        headers.setdefault("authorization", f"Basic {basic(user, password)}")
+        secrets += (*account_credentials(user, password), *((parts.password,) if parts.password else ()))
         url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     paths = (spec.reply, spec.tool_calls, spec.usage, spec.report, spec.assessment)
     places = Places(*map(_path, paths))
