@@ -114,10 +114,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if marker.args:
             pytest.fail(f"{where}: the marker {MARKER} takes options by name only", pytrace=False)
         options.update(marker.kwargs)
+    cases: tuple[SimulationDatapoint, ...] = ()
+    refused = ""
     try:
         cases = _cases(options)
     except EvaluatorqError as error:
-        pytest.fail(f"{where}: {error}", pytrace=False)
+        refused = f"{where}: {error}"
+    if refused:  # here and not above, where pytest would show both errors
+        pytest.fail(refused, pytrace=False)
     metafunc.parametrize(
         FIXTURE, [(options, case) for case in cases], indirect=True, ids=[_name(case) for case in cases]
     )
