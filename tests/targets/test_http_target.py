@@ -347,6 +347,12 @@ async def test_text_in_another_charset_is_decoded() -> None:
     assert await words_of(Answered(b"\xff ok", headers={"content-type": "text/plain; charset=nonsense"})) == "\ufffd ok"
 
 
+@pytest.mark.parametrize("charset", ["idna", "undefined", "punycode", "base64"])
+async def test_a_charset_that_reads_nothing_is_not_a_raw_error(charset: str) -> None:
+    answer = Answered("grüße".encode(), headers={"content-type": f"text/plain; charset={charset}"})
+    assert await words_of(answer)
+
+
 async def test_half_a_surrogate_pair_in_json_becomes_the_replacement_character() -> None:
     answer = Answered(b'{"text": "price \\ud83d only"}', headers={"content-type": "application/json"})
     assert await words_of(answer) == "price \ufffd only"
@@ -376,7 +382,7 @@ JSON = {"content-type": "application/json"}
         (Answered("[" * 100_000, headers=JSON), {}, "target_protocol", "nested too deeply|did not answer JSON"),
         (Answered("<html>", headers={"content-type": "text/html"}), {}, "target_protocol", "an HTML page"),
         (Answered(b"\x89PNG", headers={"content-type": "image/png"}), {}, "target_protocol", "answered image/png"),
-        (Answered("x" * 8_000_001), {}, "target_protocol", "8,000,001 bytes; at most 8,000,000"),
+        (Answered("x" * 8_000_001), {}, "target_protocol", "more than 8,000,000 bytes"),
         (Answered("x" * 3_000_000), {}, "target_protocol", "3,000,000 characters; at most 2,000,000"),
         (
             Answered({"answer": {"text": "", "tool_calls": [{"name": "f"}]}}),

@@ -14,8 +14,9 @@ from difflib import get_close_matches
 from typing import Protocol
 
 from evaluatorq import __version__
-from evaluatorq.cli.console import prepare_streams, say
+from evaluatorq.cli.console import let_go_of_stdout, prepare_streams, say
 from evaluatorq.cli.parsing import Parser
+from evaluatorq.cli.signals import heard_like_ctrl_c
 from evaluatorq.errors import (
     CaseError,
     ConfigError,
@@ -134,15 +135,16 @@ def run(words: Sequence[str] | None = None) -> int:
     prepare_streams()
     warnings.showwarning = lambda message, *_where, **_more: say(f"Warning: {message}")
     try:
-        code = _dispatch("evaluatorq", ROOT, _take_models(list(sys.argv[1:] if words is None else words)))
-        sys.stdout.flush()
+        with heard_like_ctrl_c():
+            code = _dispatch("evaluatorq", ROOT, _take_models(list(sys.argv[1:] if words is None else words)))
+            sys.stdout.flush()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else OK
     except BrokenPipeError:
-        # What is left in the buffer has no reader; the interpreter must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go_of_stdout()
         return PIPE_CLOSED
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  the last line of defence
+        let_go_of_stdout()
         return _told(error)
     return code
 

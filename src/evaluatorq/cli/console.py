@@ -15,10 +15,30 @@ NARROWEST, WIDEST = 60, 110
 
 
 def prepare_streams() -> None:
-    """Characters that a stream's encoding lacks are written out instead of ending the command."""
+    """Characters that a stream's encoding lacks are written out instead of ending the command.
+
+    A stream that was closed before we began leads nowhere. Its number must not go to the next file that is opened,
+    such as a journal, which would then be written over.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def let_go_of_stdout() -> None:
+    """What is left in the buffer cannot be written; the interpreter must not complain about it at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str) -> None:

@@ -19,6 +19,7 @@ from evaluatorq.llm.endpoint import Endpoint, Sampling
 from evaluatorq.llm.errors import ApiError, api_call_error, clean_raw, read_api_error
 from evaluatorq.llm.exchange import Answer, Call
 from evaluatorq.llm.pricing import priced
+from evaluatorq.llm.reading import MOST_BYTES
 from evaluatorq.llm.reply import is_event_stream, read_events, read_reply
 from evaluatorq.llm.structured import read_answer
 from evaluatorq.model.replacing import replace
@@ -152,6 +153,8 @@ class OpenAIChat:
     def _read(self, answer: Answer) -> ChatReply:
         """The completion in an answer. Raises ``CallError`` with its cost where that is known."""
         body = answer.body
+        if not answer.whole:
+            raise self._unreadable("malformed_response", f"answered more than {MOST_BYTES:,} bytes", body)
         try:
             doc, whole = read_events(body) if is_event_stream(body) else (decode_json(body), True)
         except ValueError as exc:

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-USER_AGENT = {"user-agent": "evaluatorq"}
+from evaluatorq.llm.reading import ENCODINGS
+
+ALWAYS_SENT = {"user-agent": "evaluatorq", "accept-encoding": ENCODINGS}
+"""Headers of every request, unless it has its own."""
 KEEPALIVE_S = 30.0
 """How long a connection waits for the next request."""
 
@@ -23,8 +26,9 @@ class Call:
 
 
 class Answer(NamedTuple):
-    """What came back, read to its end: status, headers (found in any case) and the decompressed body."""
+    """What came back: status, headers (found in any case), the decompressed body, and whether that is all of it."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    whole: bool = True

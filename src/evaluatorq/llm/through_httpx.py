@@ -10,7 +10,8 @@ import anyio
 import httpx
 
 from evaluatorq.llm.errors import network_error
-from evaluatorq.llm.exchange import KEEPALIVE_S, USER_AGENT, Answer, Call
+from evaluatorq.llm.exchange import ALWAYS_SENT, KEEPALIVE_S, Answer, Call
+from evaluatorq.llm.reading import read_body
 
 if TYPE_CHECKING:
     from httpx_aiohttp import AiohttpTransport
@@ -51,7 +52,7 @@ class HttpxClient:
             call.method,
             _url(call.url),
             content=call.body,
-            headers={**USER_AGENT, **call.headers},
+            headers={**ALWAYS_SENT, **call.headers},
             extensions={"timeout": httpx.Timeout(timeout_s).as_dict()},
         )
         reading = False
@@ -60,12 +61,14 @@ class HttpxClient:
                 response = await self._transport(call.url).handle_async_request(request)
                 reading = True
                 try:
-                    data = await response.aread()
+                    stream = response.stream
+                    assert isinstance(stream, httpx.AsyncByteStream)
+                    data, whole = await read_body(stream, response.headers.get("content-encoding"), call.where)
                 finally:
                     await response.aclose()
         except self._failures as exc:
             raise network_error(exc, call.where, reading=reading) from exc
-        return Answer(response.status_code, response.headers, data)
+        return Answer(response.status_code, response.headers, data, whole)
 
     async def aclose(self) -> None:
         """Closes all connections."""

@@ -63,8 +63,8 @@ def check_outputs(config: SimulationConfig) -> None:
 
 
 def is_file_name(path: Path) -> bool:
-    """A report goes to this file; a path that is a folder, or has no suffix, is a folder to put it in."""
-    return bool(path.suffix) and not path.is_dir()
+    """A report goes to this file, pipe or device; a folder, or a new path without suffix, is a folder to put it in."""
+    return not path.is_dir() and (bool(path.suffix) or path.exists())
 
 
 async def write_outputs(outcome: RunOutcome, config: SimulationConfig) -> None:

@@ -1,4 +1,7 @@
-"""Files that are either whole or not there: a temporary file in the same folder, flushed, then put in place."""
+"""Files that are either whole or not there: a temporary file in the same folder, flushed, then put in place.
+
+Only files are replaced. A link stays, and what it points to is written; a pipe or a terminal is written into.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -58,6 +62,11 @@ def replace_file(
     The file is its owner's alone and of now, unless ``mode`` and ``mtime_ns`` say otherwise. What is not ``durable`` is
     whole for everybody who reads it, but may be lost when the power is.
     """
+    stream = _stream_at(target)
+    if stream is not None:
+        _write_into(stream, target, parts)
+        return
+    target = _behind_links(target)
     with _temporary(target, parts, durable=durable) as temporary:
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))
@@ -70,8 +79,45 @@ def try_to_write(target: Path) -> None:
     """``StoreError`` where a file could not be put at ``target``. Leaves nothing but the folder that it needs."""
     if target.is_dir():
         raise StoreError(f"cannot write {target}: it is a folder")
-    with _temporary(target, ()):
-        pass
+    stream = _stream_at(target)
+    if stream is None:
+        with _temporary(_behind_links(target), ()):
+            pass
+    elif isinstance(stream, Path) and not os.access(stream, os.W_OK):
+        raise StoreError(f"cannot write {target}: {os.strerror(errno.EACCES)}")
+
+
+def _stream_at(target: Path) -> Path | int | None:
+    """What is written into rather than replaced: a pipe, a device of characters, or our own output, by its number."""
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"cannot write {target}: {error.strerror}") from error
+    for number in (1, 2):
+        with contextlib.suppress(OSError):  # closed
+            if os.path.samestat(found, os.fstat(number)):
+                return number
+    if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
+        return None
+    if stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):
+        return target
+    raise StoreError(f"cannot write {target}: it is a socket or a disk, not a file")
+
+
+def _behind_links(target: Path) -> Path:
+    return target.resolve() if target.is_symlink() else target
+
+
+def _write_into(stream: Path | int, target: Path, parts: Iterable[bytes]) -> None:
+    try:
+        sys.stdout.flush()
+        where = os.dup(stream) if isinstance(stream, int) else os.open(stream, os.O_WRONLY | os.O_NOCTTY)
+        with open(where, "wb") as file:  # noqa: PTH123
+            file.writelines(parts)
+    except OSError as error:
+        raise StoreError(f"cannot write {target}: {error.strerror}") from error
 
 
 def create_file(target: Path, parts: Iterable[bytes]) -> Path:

@@ -19,6 +19,7 @@ from evaluatorq.llm.credentials import account_credentials, basic, header_creden
 from evaluatorq.llm.encode import encode_json
 from evaluatorq.llm.errors import status_error
 from evaluatorq.llm.exchange import Answer, Call
+from evaluatorq.llm.reading import MOST_BYTES
 from evaluatorq.llm.reply import is_event_stream
 from evaluatorq.model.messages import Message
 from evaluatorq.ports import Seat, TargetReply, ToolSpec
@@ -41,7 +42,6 @@ from evaluatorq.targets.templates import (
 from evaluatorq.targets.wire import SharedWire, bare_url
 
 Format = Literal["auto", "json", "text", "sse"]
-MOST_BYTES = 8_000_000
 DEFAULT_BODY: JsonValue = {"messages": "{{messages}}"}
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
@@ -227,8 +227,8 @@ class HttpTarget:
         where = self._endpoint.where
         if not 200 <= answer.status < 300:
             raise status_error(answer, where)
-        if len(answer.body) > MOST_BYTES:
-            raise unfit(f"{where} answered {len(answer.body):,} bytes; at most {MOST_BYTES:,} are read.")
+        if not answer.whole:
+            raise unfit(f"{where} answered more than {MOST_BYTES:,} bytes; that is not read.")
         if not answer.body.strip():
             raise empty(f"{where} answered {answer.status} with an empty body.")
         reply, documents = self._reply(answer)
@@ -287,7 +287,7 @@ def _text(answer: Answer) -> str:
     charset = re.search(r"charset=\"?([\w.:-]+)", answer.headers.get("content-type", ""), re.IGNORECASE)
     try:
         return answer.body.decode(charset[1] if charset else "utf-8", "replace")
-    except LookupError:
+    except (LookupError, UnicodeError):  # unknown, or one of those that read nothing at all
         return answer.body.decode("utf-8", "replace")
 
 

@@ -17,6 +17,7 @@ from evaluatorq.errors import CallError, ConfigError
 from evaluatorq.llm.encode import encode_json
 from evaluatorq.llm.errors import clean_message, status_error
 from evaluatorq.llm.exchange import Answer, Call
+from evaluatorq.llm.reading import MOST_BYTES
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.responses import AgentResponse, OutputFunctionCall, OutputItem, OutputReasoning, OutputText
 from evaluatorq.model.runs import TargetKind
@@ -81,6 +82,8 @@ class VercelAISdkTarget(AgentTarget):
         answer = await self._wire.send(Call(self.url, self._headers, body, self.name))
         if not 200 <= answer.status < 300:
             raise status_error(answer, self.name)
+        if not answer.whole:
+            raise unfit(f"{self.name} answered more than {MOST_BYTES:,} bytes; that is not read.")
         if not answer.body.strip():
             raise empty(f"{self.name} answered {answer.status} with an empty body.")
         return _read(answer, self.name)
