@@ -166,9 +166,19 @@ def test_judges_are_not_compared_on_different_conversations() -> None:
     other = facts(
         points, [talk(p, i, RUDE, said="Something else now") for i, p in enumerate(points)], models={"judge": "j2"}
     )
-    assert any("j1" in warning and "rejudge" in warning for warning in compare_facts(before, other).warnings)
+    found = compare_facts(before, other)
+    assert found.withheld is not None
+    assert "judged by j1 and B by j2" in found.withheld
+    assert "rejudge" in found.headline
     same_words = facts(points, [talk(p, i, RUDE) for i, p in enumerate(points)], models={"judge": "j2"})
-    assert not any("judge" in warning for warning in compare_facts(before, same_words).warnings)
+    assert compare_facts(before, same_words).withheld is None
+
+
+def test_losses_in_samples_without_a_partner_are_not_hidden() -> None:
+    once, twice = datapoints(12), datapoints(12, samples=2)
+    found = compare_facts(run_of(once, [GOOD] * 12), run_of(twice, [GOOD, RUDE] * 12))
+    assert found.left_out == {"sample without a partner": 12}
+    assert found.word == "could not measure"
 
 
 def test_what_the_same_agent_does_twice_is_noise_and_no_change() -> None:

@@ -203,7 +203,59 @@ def test_a_case_without_a_result_leaves_a_rate_open_and_counts_as_an_error() -> 
     assert decided(run, max_errors=0).state == "broken"
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"strict": True},
+        {"min_criteria_rate": 1.0},
+        {"min_criterion": {"password": 1.0}},
+        {"max_unaudited": 0},
+        {"max_unverified": 0},
+        {"max_tokens": 10**9},
+        {"max_mean_turns": 50},
+        {"min_pass_rate": 1.0},
+        {"min_goal_rate": 1.0},
+        {"max_errors": 0},
+        {"max_unknown": 0},
+    ],
+    ids=str,
+)
+def test_nothing_holds_for_cases_that_have_no_result(rules: dict[str, object]) -> None:
+    points = datapoints(6)
+    short = facts(points, [talk(p, i) for i, p in enumerate(points)][:2])
+    assert decided(facts(points, [talk(p, i) for i, p in enumerate(points)]), **rules).state == "holds"
+    assert decided(short, **rules).state != "holds"
+    nothing = facts((), ())
+    if "min_criterion" not in rules:
+        assert decided(nothing, **rules).state == "could not measure"
+
+
+def test_the_gate_without_rules_says_what_has_no_result() -> None:
+    points = datapoints(6)
+    (warning,) = decided(facts(points, [talk(p, i) for i, p in enumerate(points)][:2])).warnings
+    assert warning == "4 of 6 cases have no result, which this gate does not ask; add --strict"
+
+
+@pytest.mark.parametrize("share", range(1, 101))
+def test_a_share_of_a_hundred_is_as_many(share: int) -> None:
+    rules = GateRules.parse({"max_errors": f"{share}%"})
+    assert rules.max_errors is not None
+    assert rules.max_errors.most(100) == share
+
+
 # ---------------------------------------------------------------- against a baseline
+
+
+def test_another_judge_than_the_baselines_measures_nothing() -> None:
+    points = datapoints(10)
+    before = run_of(points, [LEAKS] * 10, models={"judge": "j1"})
+    talks = [talk(p, i, GOOD, said="Something else now") for i, p in enumerate(points)]
+    after = facts(points, talks, models={"judge": "j2"})
+    for rules in ({"baseline": "before"}, {"baseline": "before", "max_lost": 0}):
+        for a, b in ((before, after), (after, before)):
+            report = gate(b, GateRules.parse(rules), compare_facts(a, b))
+            assert report.state == "could not measure"
+            assert "was judged by j" in report.rules[0].found
 
 
 def test_nothing_may_be_worse_than_the_baseline() -> None:

@@ -83,7 +83,8 @@ class ChangedCase(Record):
 
 class Comparison(Record):
     """B compared with A. ``unit`` is what counts as one independent observation; ``left_out`` says why pairs of
-    conversations do not count. ``withheld`` says why there is no headline, where there is none.
+    conversations do not count. ``withheld`` says why there is no headline, where there is none. ``judges_differ``: two
+    judges read different conversations, so no difference is the agents' for sure.
     """
 
     comparison_version: int = COMPARISON_VERSION
@@ -101,6 +102,7 @@ class Comparison(Record):
     only_b: tuple[str, ...] = ()
     changed: tuple[ChangedCase, ...] = ()
     unpaired_samples: int = 0
+    judges_differ: bool = False
     measures: tuple[Measure, ...]
     flips: tuple[Flip, ...]
     warnings: tuple[str, ...] = ()
@@ -127,7 +129,8 @@ def compare_facts(a: RunFacts, b: RunFacts, control: RunFacts | None = None) -> 
     overall = worded(overall, overall.p_value)
     left_out = _left_out(pairing, overall)
     compared = len(pairing.pairs) - sum(pair.errored for pair in pairing.pairs) - overall.left_out
-    withheld = _withheld(left_out, compared, overall)
+    judges = _two_judges(a, b, pairing)
+    withheld = _withheld(left_out, compared, overall) or judges
     measures = [overall, *sorted(judged(columns[1:], SEED), key=lambda measure: _ORDER.index(measure.kind))]
     return Comparison(
         a=run_label(a),
@@ -146,6 +149,7 @@ def compare_facts(a: RunFacts, b: RunFacts, control: RunFacts | None = None) -> 
             for c in pairing.changed
         ),
         unpaired_samples=pairing.unpaired,
+        judges_differ=judges is not None,
         measures=tuple(measures),
         flips=tuple(table.flips()),
         warnings=tuple(_warnings(a, b, control, pairing)),
@@ -271,6 +275,7 @@ def _left_out(pairing: Pairing, overall: Measure) -> dict[str, int]:
         "only in A": pairing.gone,
         "case changed": len(pairing.changed),
         "no result": pairing.missing,
+        "sample without a partner": pairing.unpaired,
         "not decided on both sides": overall.left_out,
     }
     return {why: count for why, count in counts.items() if count}
@@ -338,13 +343,7 @@ def _warnings(a: RunFacts, b: RunFacts, control: RunFacts | None, pairing: Pairi
     left, right = a.header, b.header
     if left.run_id is not None and left.run_id == right.run_id:
         yield "A and B are the same run"
-    same = all(pair.a.transcript == pair.b.transcript for pair in pairing.pairs)
-    judges = (_judge(a), _judge(b))
-    if None not in judges and judges[0] != judges[1] and not same:
-        yield (
-            f"A was judged by {judges[0]} and B by {judges[1]}, on different conversations: the difference may be the "
-            "judges'. Judge A's conversations again with 'evaluatorq sim rejudge' and compare with that"
-        )
+    same = _same_words(pairing)
     users = (left.models.get("user_simulator"), right.models.get("user_simulator"))
     if users[0] != users[1] and not same and (left.models or right.models):
         yield f"the simulated users differ: {users[0] or 'offline'} in A, {users[1] or 'offline'} in B"
@@ -356,6 +355,21 @@ def _warnings(a: RunFacts, b: RunFacts, control: RunFacts | None, pairing: Pairi
         yield f"{pairing.unverified} cases were paired by name, because a file does not hold the cases themselves"
     if control is not None and not _same_agent(a, control):
         yield f"the control run's agent is {control.header.target}, not A's {left.target}, so it is not taken for noise"
+
+
+def _two_judges(a: RunFacts, b: RunFacts, pairing: Pairing) -> str | None:
+    """Why verdicts of two judges on different conversations tell nothing of the agent; ``None`` where they may."""
+    judges = (_judge(a), _judge(b))
+    if None in judges or judges[0] == judges[1] or _same_words(pairing):
+        return None
+    return (
+        f"A was judged by {judges[0]} and B by {judges[1]}, on different conversations: the difference may be the "
+        "judges'; judge A's conversations again with 'evaluatorq sim rejudge' and compare with that"
+    )
+
+
+def _same_words(pairing: Pairing) -> bool:
+    return all(pair.a.transcript == pair.b.transcript for pair in pairing.pairs)
 
 
 def _same_agent(a: RunFacts, b: RunFacts) -> bool:

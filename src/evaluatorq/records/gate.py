@@ -48,7 +48,7 @@ def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None
         state=next(state for state in order if state in states),
         rules=tuple(results),
         note=note,
-        warnings=() if _reads_verdicts(rules) else tuple(_unread(facts)),
+        warnings=(*_unseen(facts, rules), *(comparison.warnings if comparison else ())),
     )
 
 
@@ -61,12 +61,21 @@ def _reference(facts: RunFacts, *, strict: bool) -> RuleResult:
     """
     talks = [talk for talk in facts.conversations if talk.objections or (strict and _is_unread(talk))]
     undecided = strict and all(talk.verdict in ("passed", "unknown") for talk in talks)
-    return RuleResult(
+    result = RuleResult(
         rule=_STRICT if strict else _REFERENCE,
         state="holds" if not talks else "could not measure" if undecided else "broken",
         found=f"{len(talks)} of {len(facts.conversations)} conversations do not" if talks else "all do",
         conversations=tuple(_case(talk, why) for talk in talks for why in talk.objections or (_why(talk),)),
     )
+    return _of_all(result, facts) if strict else result
+
+
+def _of_all(result: RuleResult, facts: RunFacts) -> RuleResult:
+    """The rule as it stands for the whole run: nothing holds for cases that have no result."""
+    if result.state != "holds" or (facts.conversations and not facts.missing):
+        return result
+    missing = f"{len(facts.missing)} cases have no result" if facts.missing else "the run has no conversation"
+    return result.model_copy(update={"state": "could not measure", "found": f"{result.found}; {missing}"})
 
 
 def _is_unread(talk: ConversationFacts) -> bool:
@@ -80,8 +89,13 @@ def _reads_verdicts(rules: GateRules) -> bool:
     return rules.strict or any(share is not None for share in shares)
 
 
-def _unread(facts: RunFacts) -> Iterator[str]:
-    """What failed and no rule reads, with what to type."""
+def _unseen(facts: RunFacts, rules: GateRules) -> Iterator[str]:
+    """What failed or never happened and no rule reads, with what to type."""
+    if _reads_verdicts(rules):
+        return
+    if facts.missing:
+        all_cases = len(facts.conversations) + len(facts.missing)
+        yield f"{len(facts.missing)} of {all_cases} cases have no result, which this gate does not ask; add --strict"
     talks = [talk for talk in facts.conversations if _is_unread(talk)]
     if talks:
         named = "; ".join(talk.name for talk in talks[:_MOST_NAMED])
@@ -100,13 +114,14 @@ def _judge(facts: RunFacts, rules: GateRules) -> Iterator[RuleResult]:
         goals = [(talk, talk.goal, f"goal not achieved: {talk.reason}") for talk in talks]
         yield _least("goals achieved", rules.min_goal_rate, goals, facts)
     if rules.min_criteria_rate is not None:
-        yield _least_held("criteria held", rules.min_criteria_rate, _all_criteria(talks))
+        yield _of_all(_least_held("criteria held", rules.min_criteria_rate, _all_criteria(talks)), facts)
     for pattern, least in rules.min_criterion.items():
-        yield _least_held(f"criterion {pattern!r} held", least, _matching(pattern, talks))
+        yield _of_all(_least_held(f"criterion {pattern!r} held", least, _matching(pattern, talks)), facts)
     for name, least in rules.min_evaluator.items():
         yield _least_mean(name, least, facts)
     yield from _most(facts, rules)
-    yield from _spent(facts, rules)
+    for result in _spent(facts, rules):
+        yield _of_all(result, facts)
     if rules.min_pass_hat_k is not None or rules.max_flaky is not None:
         yield from _sampled(facts, rules)
 
@@ -185,14 +200,17 @@ def _most(facts: RunFacts, rules: GateRules) -> Iterator[RuleResult]:
         yield _at_most("conversations that nobody could decide", rules.max_unknown, cases, total, len(facts.missing))
     if rules.max_unaudited is not None:
         cases = [_case(t, f"not audited: {c.description}") for t, c in _all_criteria(talks) if c.held is None]
-        yield _at_most("criteria not audited", Allowed(count=rules.max_unaudited), cases, total)
+        yield _of_all(_at_most("criteria not audited", Allowed(count=rules.max_unaudited), cases, total), facts)
     if rules.max_unverified is not None:
         cases = [_quoted(talk, criterion) for talk, criterion in _all_criteria(talks) if criterion.unverified]
-        yield _at_most("verdicts whose quote nobody said", Allowed(count=rules.max_unverified), cases, total)
+        most = Allowed(count=rules.max_unverified)
+        yield _of_all(_at_most("verdicts whose quote nobody said", most, cases, total), facts)
 
 
 def _at_most(what: str, most: Allowed, cases: Sequence[Evidence], total: int, extra: int = 0) -> RuleResult:
     """``extra`` are conversations without a result, which count as well."""
+    if not total:
+        return RuleResult(rule=f"{what}: at most {most}", state="could not measure", found="there is nothing to count")
     count, allowed = len(cases) + extra, most.most(total)
     found = f"{count} of {total}" if most.share is not None or extra else str(count)
     state: State = "holds" if count <= allowed else "broken"
@@ -296,7 +314,7 @@ def _against(found: Comparison, rules: GateRules) -> Iterator[RuleResult]:
 
 def _not_worse(found: Comparison, lost: Sequence[Evidence]) -> RuleResult:
     """More datapoints lost than gained, and too few to tell from chance, is not the same as nothing worse."""
-    worse = [measure for measure in found.measures if measure.word == "worse"]
+    worse = [measure for measure in found.measures if measure.word == "worse" and not found.judges_differ]
     overall = found.overall
     unclear = overall.down > overall.up and not overall.within_noise
     state: State = "broken" if worse else "could not measure" if found.withheld or unclear else "holds"
@@ -318,14 +336,11 @@ def _not_worse(found: Comparison, lost: Sequence[Evidence]) -> RuleResult:
 def _lost(found: Comparison, most: Allowed, lost: Sequence[Evidence]) -> RuleResult:
     overall, left_out = found.overall, sum(found.left_out.values())
     allowed = most.most(overall.datapoints)
-    state: State = (
-        "broken"
-        if overall.down > allowed
-        else "could not measure"
-        if overall.down + left_out > allowed or not overall.datapoints
-        else "holds"
-    )
+    unclear = found.judges_differ or overall.down + left_out > allowed or not overall.datapoints
+    broken = overall.down > allowed and not found.judges_differ
+    state: State = "broken" if broken else "could not measure" if unclear else "holds"
     text = f"{overall.down} of {overall.datapoints} datapoints lost"
+    text += f"; {found.withheld}" if found.judges_differ else ""
     text += f", {left_out} conversations could not be compared ({_counts(found.left_out)})" if left_out else ""
     rule = f"datapoints lost since {found.a.label}: at most {most}"
     return RuleResult(rule=rule, state=state, found=text, conversations=tuple(lost) if state == "broken" else ())

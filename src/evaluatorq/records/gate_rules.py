@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -39,9 +40,9 @@ class Allowed(Strict):
     def __str__(self) -> str:
         return f"{self.share * 100:g} %" if self.share is not None else str(self.count)
 
-    def most(self, total: int) -> float:
-        """The largest number of ``total`` that is allowed."""
-        return self.share * total if self.share is not None else float(self.count or 0)
+    def most(self, total: int) -> int:
+        """The largest number of ``total`` that is allowed; 29 % of 100 are 29, whatever 0.29 is as a float."""
+        return math.floor(self.share * total + 1e-9) if self.share is not None else self.count or 0
 
 
 def _allowed(value: object) -> object:
