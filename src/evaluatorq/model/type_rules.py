@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from evaluatorq.model.rules import Keys, Problem, Rule, dotted, near_or_known, shown
+from evaluatorq.model.rules import Keys, Problem, Rule, near_or_known, shown
 
 T = TypeVar("T")
 _RIGHT = {
@@ -32,13 +32,6 @@ def model_rule(kind: TypeAdapter[T], noun: str, *parts: type[BaseModel]) -> Rule
             yield from type_problems(error, value, noun, known)
 
     return rule
-
-
-def fault_in(error: ValidationError) -> str:
-    """The first fault that a type found in a file of ours, with its place, as one sentence."""
-    detail = error.errors(include_url=False)[0]
-    place = dotted(detail["loc"])
-    return f"{place}: {_reason(detail, detail['loc'], 'it', [], flat=False)}".removeprefix(": ")
 
 
 def type_problems(
