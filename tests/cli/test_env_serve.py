@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mock_server.shell import killed_on_failure
+
 if TYPE_CHECKING:
     from conftest import Cli, Inside
 
@@ -65,7 +67,10 @@ def test_a_world_is_served_over_http_until_it_is_interrupted(
 ) -> None:
     (cli.folder / "worlds.py").write_text(WORLDS, encoding="utf-8")
     command = cli.command("env", "serve", "--http", "0", *words)
-    with subprocess.Popen(command, cwd=cli.folder, env=cli.environment(), stderr=subprocess.PIPE, text=True) as server:
+    with (
+        subprocess.Popen(command, cwd=cli.folder, env=cli.environment(), stderr=subprocess.PIPE, text=True) as server,
+        killed_on_failure(server),
+    ):
         assert server.stderr is not None
         try:
             url = re.search(r"http://\S+", server.stderr.readline())

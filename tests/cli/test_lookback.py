@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from evaluatorq.store.runs import read_run
+from mock_server.shell import killed_on_failure
 
 OFFLINE = ("sim", "simulate", "--offline")
 
@@ -82,9 +83,12 @@ def test_a_file_that_is_no_run_is_refused_without_the_words_of_a_library(inside,
 
 def test_the_journal_says_how_far_a_killed_run_came(cli):
     command = cli.command(*OFFLINE, "--target", "agents:slow", "--max-turns", "2", "--parallelism", "2", "-n", "killed")
-    with subprocess.Popen(
-        command, cwd=cli.folder, env=cli.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with (
+        subprocess.Popen(
+            command, cwd=cli.folder, env=cli.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process,
+        killed_on_failure(process),
+    ):
         while "2/48" not in process.stderr.readline():
             pass
         process.kill()
@@ -137,9 +141,12 @@ def test_one_conversation_can_be_had_as_json(inside):
 def interrupted(cli) -> str:
     """The id of a run that Ctrl-C stopped after its first conversations."""
     command = cli.command(*OFFLINE, "--target", "agents:slow", "--max-turns", "2", "--parallelism", "2", "-n", "long")
-    with subprocess.Popen(
-        command, cwd=cli.folder, env=cli.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with (
+        subprocess.Popen(
+            command, cwd=cli.folder, env=cli.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process,
+        killed_on_failure(process),
+    ):
         told = ""
         while "3/48" not in told:
             told += process.stderr.readline()

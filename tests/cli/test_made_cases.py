@@ -14,6 +14,7 @@ import pytest
 from evaluatorq.model.runs import SimulationRecommendation
 from evaluatorq.store.runs import read_run
 from llm.fake_endpoint import FakeEndpoint, Seen, Served, completion, serving, tool_answer
+from mock_server.shell import killed_on_failure
 from writing_models import persona, scenario, verdict
 
 ABOUT = ("--agent-description", "Support of a shop for kettles.")
@@ -108,7 +109,7 @@ def test_a_run_that_is_killed_while_its_cases_are_made_goes_on_and_counts_what_i
     with subprocess.Popen(
         cli.command(*RUN, "-y"), cwd=cli.folder, env=cli.environment(OPENAI_BASE_URL=endpoint.base_url),
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
+    ) as process, killed_on_failure(process):  # fmt: skip
         assert hangs.wait(30)
         process.kill()
     (row,) = json.loads(inside("sim", "runs", "--json").out)

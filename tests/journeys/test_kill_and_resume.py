@@ -13,7 +13,16 @@ import pytest
 
 from mock_server.interrupt import OFFLINE, Scene, histogram, is_running, manifest_of, repeated, without_volatile
 from mock_server.served import MockEndpoint, serving
-from mock_server.shell import MODELS, command, environment, evaluatorq, journal_lines, saved_run, write_cases
+from mock_server.shell import (
+    MODELS,
+    command,
+    environment,
+    evaluatorq,
+    journal_lines,
+    killed_on_failure,
+    saved_run,
+    write_cases,
+)
 
 OFFLINE_KILLS, HTTP_KILLS = 18, 7
 PARALLEL = 4
@@ -126,7 +135,10 @@ def test_ctrl_c_while_the_run_file_is_written_leaves_it_whole_and_listed_once(
     scene, whole, _ = offline
     scene.forget()
     store = scene.folder / ".evaluatorq" / "sim-runs"
-    with subprocess.Popen(command(*scene.words), cwd=scene.folder, env=environment(**scene.env)) as process:
+    with (
+        subprocess.Popen(command(*scene.words), cwd=scene.folder, env=environment(**scene.env)) as process,
+        killed_on_failure(process),
+    ):
         while process.poll() is None and not list(store.glob(".cut_*.tmp")):
             pass
         process.send_signal(signal.SIGINT)

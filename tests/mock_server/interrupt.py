@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mock_server.served import MockEndpoint
-from mock_server.shell import command, environment, evaluatorq, journal_folder, journal_lines, saved_run
+from mock_server.shell import (
+    command,
+    environment,
+    evaluatorq,
+    journal_folder,
+    journal_lines,
+    killed_on_failure,
+    saved_run,
+)
 
 AGENT = '''
 """The bundled agent, a little slower, noting outside of the process each question that it answers."""
@@ -80,9 +88,17 @@ class Scene:
     def stop_at(self, lines: int, how: signal.Signals = signal.SIGKILL) -> Stopped:
         """Starts the run and stops it as soon as its journal has so many lines."""
         env = environment(self.endpoint, **self.env)
-        with subprocess.Popen(
-            command(*self.words), cwd=self.folder, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        ) as process:
+        with (
+            subprocess.Popen(
+                command(*self.words),
+                cwd=self.folder,
+                env=env,
+                stderr=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                text=True,
+            ) as process,
+            killed_on_failure(process),
+        ):
             while process.poll() is None and self.lines_so_far() < lines:
                 time.sleep(0.001)
             process.send_signal(how)

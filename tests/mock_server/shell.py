@@ -6,7 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import AnyStr
 
 from mock_server.served import MockEndpoint
 
@@ -23,6 +26,16 @@ def environment(endpoint: MockEndpoint | None = None, **more: str) -> dict[str, 
 def command(*words: str) -> list[str]:
     """``evaluatorq`` with these words, by the interpreter that runs the tests."""
     return [sys.executable, "-m", "evaluatorq", *words]
+
+
+@contextmanager
+def killed_on_failure(process: subprocess.Popen[AnyStr]) -> Iterator[None]:
+    """Ends the process when the block fails: leaving ``Popen``'s own block would wait for it, for ever perhaps."""
+    try:
+        yield
+    except BaseException:  # such as the test's time limit
+        process.kill()
+        raise
 
 
 def evaluatorq(
