@@ -187,7 +187,7 @@ def test_a_project_that_simulates_its_own_cases_offline_can_still_have_some_made
         (("sim", "run", "--target", "demo"), "agent_description is missing"),
         (("sim", "run", *ABOUT), "no target"),
         (("sim", "run", *ABOUT, "--target", "demo", "--personas", "p"), "no such option or argument: --personas"),
-        (("sim", "run", *ABOUT, "--target", "demo", "--num-personas", "0"), "num_personas"),
+        (("sim", "run", *ABOUT, "--target", "demo", "--num-personas", "0"), "--num-personas: input should be greater"),
         (("sim", "run", *ABOUT, "--target", "demo", "--config", '{"num_person": 1}'), "num_person: unknown option"),
         (("sim", "generate", *ABOUT), "-d/--datapoints"),
         (("sim", "generate", "-d", "x.jsonl"), "agent_description is missing"),

@@ -80,6 +80,7 @@ TEXTS = st.text(alphabet="ab \n'\u2019-.,:15%$e\u0301\u0939\u0940\u2026\u2014\u4
 
 @given(TEXTS, TEXTS, TEXTS)
 @example("\u200b", "11", "")
+@example("", "11", " \u0301")
 def test_a_quote_stands_where_its_words_stand_alone(before: str, quote: str, after: str) -> None:
     """Between spaces and full stops nothing joins; next to letters everything does."""
     if not any(char.isalnum() for char in quote.strip("'\"`\u2019 ")):

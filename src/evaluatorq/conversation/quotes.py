@@ -175,7 +175,7 @@ def _origins(text: str) -> list[tuple[int, int]]:
     for at, char in enumerate(text):
         if _TYPOGRAPHY.get(ord(char), "") is None:
             continue
-        if parts and (_is_mark(char) or (char.isspace() and parts[-1].isspace())):
+        if parts and parts[-1].isspace() == char.isspace() and (_is_mark(char) or char.isspace()):
             spans[-1], parts[-1] = (spans[-1][0], at + 1), parts[-1] + char
         elif parts or not char.isspace():
             spans.append((at, at + 1))
