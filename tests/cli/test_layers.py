@@ -128,3 +128,9 @@ def test_merging_changes_neither_layer():
     below, above = {"target": "a", "seed": 1}, {"openai_model": "m"}
     assert merged(below, above) == {"seed": 1, "openai_model": "m"}
     assert (below, above) == ({"target": "a", "seed": 1}, {"openai_model": "m"})
+
+
+def test_a_pack_brings_its_own_cases_and_agent_over_those_of_the_project():
+    below = {"personas": "p", "scenarios": "s", "target": "demo", "offline": True}
+    assert merged(below, {"pack": "triage"}) == {"pack": "triage", "offline": True}
+    assert merged(below, {"pack": "triage", "target": "mine"}) == {"pack": "triage", "target": "mine", "offline": True}

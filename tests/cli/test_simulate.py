@@ -151,6 +151,14 @@ def test_the_project_folder_gives_the_defaults(cli, folder: Path):
     assert "with my_agent:answer" in ran.err
 
 
+def test_a_pack_in_a_project_folder_runs_the_packs_cases_with_its_agent(cli, folder: Path):
+    cli("init", "here")
+    ran = cli("sim", "simulate", "--pack", "triage", "--only", "*chest-pain*", EVALUATORQ_DIR="here/.evaluatorq")
+    assert ran.code == 0
+    assert "with triage" in ran.err
+    assert "Angry repeat caller" not in ran.err
+
+
 def on_a_terminal(
     command: list[str],
     cwd: Path,

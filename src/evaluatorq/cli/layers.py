@@ -64,6 +64,8 @@ def merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str
 
 def _rivals(name: str, layer: Mapping[str, object]) -> tuple[str, ...]:
     """The options of a lower layer that cannot stand beside option ``name`` of ``layer``."""
+    if name == "pack":
+        return (*INPUTS, *TARGETS)
     if name in _CASES:
         return tuple(other for other in INPUTS if other not in _CASES)
     if name in INPUTS:
