@@ -23,7 +23,7 @@ from evaluatorq.model.cases import (
     Scenario,
     StartingEmotion,
 )
-from evaluatorq.ports import AnswerSpec
+from evaluatorq.ports import AnswerSpec, closed_object
 
 M = TypeVar("M", Persona, Scenario)
 Rule = Callable[[JsonValue], Iterable[str]]
@@ -44,13 +44,8 @@ class Kind(Generic[M]):
     def answer(self, count: int) -> AnswerSpec:
         """The object that holds ``count`` of them."""
         listed: JsonValue = {"type": "array", "items": self.item, "minItems": count, "maxItems": count}
-        schema: dict[str, JsonValue] = {
-            "type": "object",
-            "properties": {self.plural: listed},
-            "required": [self.plural],
-            "additionalProperties": False,
-        }
-        return AnswerSpec(self.plural, f"The {self.plural}, in the order in which they were asked for.", schema)
+        about = f"The {self.plural}, in the order in which they were asked for."
+        return AnswerSpec(self.plural, about, closed_object({self.plural: listed}))
 
     @property
     def keys(self) -> frozenset[str]:
@@ -69,11 +64,6 @@ def scenario_kind(rule: Rule) -> Kind[Scenario]:
     return Kind("scenario", "scenarios", _SCENARIO, _SCENARIO_GUIDE, rule, Scenario)
 
 
-def _object(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    required: list[JsonValue] = [*properties]
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
 def _words(description: str) -> JsonValue:
     return {"type": "string", "minLength": 1, "description": description}
 
@@ -86,7 +76,7 @@ def _one_of(enum: type[StrEnum], description: str) -> JsonValue:
     return {"type": "string", "enum": [member.value for member in enum], "description": description}
 
 
-_PERSONA = _object(
+_PERSONA = closed_object(
     {
         "name": _words("A first name with a few words that tell the person apart, such as 'Noor, hurried nurse'."),
         "background": _words("Two or three sentences: who they are, what they have to do with the agent."),
@@ -107,7 +97,7 @@ You invent the people who will write to an agent in a test of it.
 - Numbers run from 0 to 1; use the whole range, and let them fit the background.
 - Edge cases are people who are hard to serve: very impatient, barely literate, hostile, confused, in distress."""
 
-_SCENARIO = _object(
+_SCENARIO = closed_object(
     {
         "name": _words("A few words that tell the scenario apart."),
         "goal": _words("What the user wants from the agent, in one sentence that starts with a verb."),
@@ -120,7 +110,7 @@ _SCENARIO = _object(
             "minItems": 1,
             "maxItems": 5,
             "description": "Two to four behaviours of the agent, at least one of each type.",
-            "items": _object(
+            "items": closed_object(
                 {
                     "type": {"type": "string", "enum": ["must_happen", "must_not_happen"]},
                     "description": _words("One behaviour that a reader of the transcript can see, named positively."),

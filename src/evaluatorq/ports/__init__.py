@@ -22,6 +22,7 @@ from evaluatorq.ports.models import (
     ChatPrefix,
     ChatReply,
     ChatRequest,
+    closed_object,
 )
 from evaluatorq.ports.observing import (
     BeliefDetector,
@@ -110,4 +111,5 @@ __all__ = [
     "UserFactory",
     "UserReply",
     "UserSimulator",
+    "closed_object",
 ]

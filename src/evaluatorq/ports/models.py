@@ -22,6 +22,12 @@ class AnswerSpec:
     schema: dict[str, JsonValue]
 
 
+def closed_object(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The schema of an object with just these properties, all of them: the form that strict endpoints insist on."""
+    required: list[JsonValue] = [*properties]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
 @dataclass(frozen=True, eq=False)
 class ChatPrefix:
     """What stays the same for all calls of one conversation; encoded once, so keep one instance and reuse it."""

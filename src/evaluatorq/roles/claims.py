@@ -15,7 +15,17 @@ from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import encode_message
 from evaluatorq.model.findings import FoundClaim
 from evaluatorq.model.messages import Message
-from evaluatorq.ports import AnswerSpec, ChatModel, ChatPrefix, ChatRequest, ClaimReply, FinderFactory, Seat, ToolSpec
+from evaluatorq.ports import (
+    AnswerSpec,
+    ChatModel,
+    ChatPrefix,
+    ChatRequest,
+    ClaimReply,
+    FinderFactory,
+    Seat,
+    ToolSpec,
+    closed_object,
+)
 from evaluatorq.roles.prompts import as_data
 
 NO_TOOL = "none"
@@ -101,27 +111,14 @@ def _row(told: JsonValue, quote: str, messages: Sequence[Message]) -> int:
 
 
 def _answer(tools: Sequence[str]) -> AnswerSpec:
-    argument: dict[str, JsonValue] = {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "value": {"type": "string"}},
-        "required": ["name", "value"],
-        "additionalProperties": False,
-    }
-    claim: dict[str, JsonValue] = {
-        "type": "object",
-        "properties": {
+    argument = closed_object({"name": {"type": "string"}, "value": {"type": "string"}})
+    claim = closed_object(
+        {
             "line": {"type": "integer"},
             "quote": {"type": "string"},
             "tool": {"type": "string", "enum": [*tools]},
             "arguments": {"type": "array", "items": argument},
-        },
-        "required": ["line", "quote", "tool", "arguments"],
-        "additionalProperties": False,
-    }
-    schema: dict[str, JsonValue] = {
-        "type": "object",
-        "properties": {"claims": {"type": "array", "items": claim}},
-        "required": ["claims"],
-        "additionalProperties": False,
-    }
+        }
+    )
+    schema = closed_object({"claims": {"type": "array", "items": claim}})
     return AnswerSpec("found_claims", "What the agent says that it has done.", schema)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 from evaluatorq.llm.tags import as_data
-from evaluatorq.ports import AnswerSpec
+from evaluatorq.ports import AnswerSpec, closed_object
 
 SUMMARY_SYSTEM = """\
 You put the results of a test into words for a manager who has one minute. Simulated users talked to an agent, and \
@@ -43,26 +43,21 @@ def suggestions_spec(most: int) -> AnswerSpec:
     return AnswerSpec(
         "suggestions",
         "Changes to the agent's instructions.",
-        _object({"suggestions": {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": most}}),
+        closed_object({"suggestions": {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": most}}),
     )
 
 
 _TEXT: JsonValue = {"type": "string", "minLength": 1}
 
 
-def _object(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    required: list[JsonValue] = [*properties]
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
 EDITS = AnswerSpec(
     "edits",
     "Replacements in the instructions, in order.",
-    _object(
+    closed_object(
         {
             "edits": {
                 "type": "array",
-                "items": _object(
+                "items": closed_object(
                     {
                         "suggestion": {
                             "type": "integer",
@@ -80,7 +75,7 @@ EDITS = AnswerSpec(
         }
     ),
 )
-REWRITE = AnswerSpec("instructions", "The whole instructions, edited.", _object({"text": _TEXT}))
+REWRITE = AnswerSpec("instructions", "The whole instructions, edited.", closed_object({"text": _TEXT}))
 
 
 def summary_tail(facts: Sequence[str], complaint: str | None) -> str:

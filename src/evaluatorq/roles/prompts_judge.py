@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from evaluatorq.llm.encode import encode_message
 from evaluatorq.model.cases import Criterion, Scenario, criterion_id_for
 from evaluatorq.model.messages import InputText, Message
-from evaluatorq.ports import AnswerSpec
+from evaluatorq.ports import AnswerSpec, closed_object
 from evaluatorq.roles.prompts import as_data, shortened
 
 QUALITY_SCORES = ("response_quality", "hallucination_risk", "tone_appropriateness", "factual_accuracy")
@@ -39,7 +39,7 @@ def verdict_spec(ids: tuple[str, ...]) -> AnswerSpec:
         "criteria_verdicts": {
             "type": "array",
             "description": "One entry for each open criterion.",
-            "items": {"type": "object", "properties": entry, "required": [*entry], "additionalProperties": False},
+            "items": closed_object(entry),
             "minItems": min(1, len(ids)),
             "maxItems": len(ids),
         },
@@ -48,11 +48,7 @@ def verdict_spec(ids: tuple[str, ...]) -> AnswerSpec:
         "goal_completion_score": {"type": "number", "minimum": 0, "maximum": 1},
         "should_terminate": {"type": "boolean"},
     }
-    return AnswerSpec(
-        "verdict",
-        "What occurred in the conversation so far, with quotes.",
-        {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False},
-    )
+    return AnswerSpec("verdict", "What occurred in the conversation so far, with quotes.", closed_object(fields))
 
 
 _RULES = """\

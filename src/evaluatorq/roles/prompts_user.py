@@ -19,15 +19,14 @@ from evaluatorq.model.cases import (
     StartingEmotion,
 )
 from evaluatorq.model.messages import Message
-from evaluatorq.ports import AnswerSpec
+from evaluatorq.ports import AnswerSpec, closed_object
 from evaluatorq.roles.prompts import as_data
 
 USER_MESSAGE = AnswerSpec(
     name="user_message",
     description="What you send to the agent next, and whether you are done.",
-    schema={
-        "type": "object",
-        "properties": {
+    schema=closed_object(
+        {
             "reply": {
                 "type": "string",
                 "description": "The words you type next. Empty only when you leave without another word.",
@@ -36,10 +35,8 @@ USER_MESSAGE = AnswerSpec(
                 "type": "boolean",
                 "description": "true when you are done: these are your last words. Otherwise false.",
             },
-        },
-        "required": ["reply", "end_conversation"],
-        "additionalProperties": False,
-    },
+        }
+    ),
 )
 
 OPENING = encode_message("user", "(You are connected. Nobody has spoken yet; you write first.)")
