@@ -51,6 +51,26 @@ async def test_a_value_whose_quote_does_not_hold_is_only_suspected() -> None:
     assert (one.certainty, one.evidence) == ("suspected", None)
 
 
+@pytest.mark.parametrize(
+    ("said", "quote", "holds"),
+    [
+        ("I can't breathe.", "can", False),
+        ("It cost 1,000 euros.", "1", False),
+        ("It cost 1,000 euros.", "1,000", True),
+        ("A non-smoker.", "smoker", False),
+        ("I can\u2019t breathe.", "can't breathe", True),
+        ("From the cafe\u0301.", "caf\u00e9", True),
+        ("From the cafe\u0301.", "cafe", False),
+        ("Since two  hours.", "\u201csince two hours\u201d", True),
+        ("Yes.", "...", False),
+    ],
+)
+async def test_a_quote_of_a_user_holds_by_the_rule_for_quotes_in_verdicts(said: str, quote: str, holds: bool) -> None:
+    belief = {"slot": "onset", "value": "x", "quote": quote, "certainty": "explicit"}
+    [one] = (await DetectorRole(Model(belief), ("onset",)).detect([user(said)])).updates
+    assert (one.certainty, one.evidence) == (("explicit", quote) if holds else ("suspected", None))
+
+
 async def test_slots_that_the_case_does_not_name_are_left_out() -> None:
     assert (await detected({"slot": "age", "value": "3", "quote": "two", "certainty": "explicit"})).updates == ()
 

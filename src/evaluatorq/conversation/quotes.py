@@ -158,6 +158,12 @@ def _same(quote: str, text: str) -> bool:
     return len(quote) == len(text) and quote.replace(_DASH, "-") == text.replace(_DASH, "-")
 
 
+def is_quoted(quote: str, text: str) -> bool:
+    """``quote`` stands in ``text`` by the same rule, however few its words."""
+    bare = _bare(quote)
+    return bool(bare) and _place(bare, fold(text)) is not None
+
+
 def quote_span(quote: str, text: str) -> tuple[int, int] | None:
     """From where to where ``quote`` stands in ``text``, by the same rule but however few its words."""
     bare = _bare(quote)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from evaluatorq.conversation.checks import same_json
+from evaluatorq.conversation.quotes import fold
 from evaluatorq.model.expectations import Expectations, UnitClaim
 from evaluatorq.model.findings import TaskScores
 from evaluatorq.model.observation import Observation
@@ -81,7 +82,7 @@ def _every(held: list[bool]) -> bool | None:
 
 
 def _words(text: str) -> str:
-    return text.strip(_EDGES).casefold()
+    return fold(text).strip(_EDGES)
 
 
 def _segmented(claims: Sequence[UnitClaim], units: Sequence[_ReadUnit]) -> bool:

@@ -12,12 +12,21 @@ from typing import get_args
 
 from pydantic import JsonValue
 
+from evaluatorq.conversation.quotes import is_quoted
 from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import encode_message
 from evaluatorq.model.belief import BeliefUpdate, Certainty
 from evaluatorq.model.messages import Message
-from evaluatorq.ports import AnswerSpec, BeliefReply, ChatModel, ChatPrefix, ChatRequest, DetectorFactory, Seat
-from evaluatorq.records.secrecy import holds as holds_words
+from evaluatorq.ports import (
+    AnswerSpec,
+    BeliefReply,
+    ChatModel,
+    ChatPrefix,
+    ChatRequest,
+    DetectorFactory,
+    Seat,
+    closed_object,
+)
 from evaluatorq.roles.prompts import as_data
 
 _RULES = """\
@@ -57,7 +66,7 @@ class DetectorRole:
             if not isinstance(one, dict) or slot not in self._slots or not isinstance(value, str) or not value.strip():
                 continue
             quote, certainty = one.get("quote"), one.get("certainty")
-            holds = isinstance(quote, str) and bool(quote.strip()) and holds_words(said, quote)
+            holds = isinstance(quote, str) and is_quoted(quote, said)
             sure: JsonValue = certainty if holds and certainty in get_args(Certainty) else "suspected"
             yield BeliefUpdate.model_validate(
                 {"slot": slot, "value": value, "certainty": sure, "evidence": quote if holds else None, "row": row}
@@ -75,21 +84,13 @@ def model_detector(model: ChatModel) -> DetectorFactory:
 
 
 def _answer(slots: Sequence[str]) -> AnswerSpec:
-    belief: dict[str, JsonValue] = {
-        "type": "object",
-        "properties": {
+    belief = closed_object(
+        {
             "slot": {"type": "string", "enum": [*slots]},
             "quote": {"type": "string"},
             "value": {"type": "string", "description": "In a few words."},
             "certainty": {"type": "string", "enum": [*get_args(Certainty)]},
-        },
-        "required": ["slot", "quote", "value", "certainty"],
-        "additionalProperties": False,
-    }
-    schema: dict[str, JsonValue] = {
-        "type": "object",
-        "properties": {"beliefs": {"type": "array", "items": belief}},
-        "required": ["beliefs"],
-        "additionalProperties": False,
-    }
+        }
+    )
+    schema = closed_object({"beliefs": {"type": "array", "items": belief}})
     return AnswerSpec("noted_beliefs", "What the message says about the slots.", schema)
