@@ -46,6 +46,23 @@ def test_runs_are_listed_with_the_agent_that_they_were_had_with(inside, cli):
     assert " agents:polite " in inside("sim", "runs").out
 
 
+def test_a_run_file_without_a_manifest_is_listed_with_its_counts_too(inside, cli):
+    inside(*OFFLINE, "--only", "vague", "-q", "-n", "good", "--report", "kept/baseline.json")
+    inside(*OFFLINE, "--only", "vague", "-q", "-n", "bad", "--target", "agents:broken")
+    inside("sim", "rescore", "bad", "--evaluator", "turn_efficiency")
+    (baseline,) = json.loads(inside("sim", "runs", "kept", "--json").out)
+    assert (baseline["run_name"], sum(baseline["verdicts"].values())) == ("good", 6)
+    rescored, bad, good = json.loads(inside("sim", "runs", "--json").out)
+    assert rescored["run_name"] == "bad-rescored"
+    assert rescored["verdicts"] == bad["verdicts"]
+    assert baseline["verdicts"] == good["verdicts"]
+    assert bad["verdicts"]["errored"] == 6
+    (cli.folder / "kept" / "cut.json").write_text(
+        (cli.folder / "kept" / "baseline.json").read_text().replace('"messages"', '"messages of"', 1)
+    )
+    assert len(inside("sim", "runs", "kept").out.splitlines()) == 4, "what cannot be counted is listed all the same"
+
+
 def test_a_mean_over_goals_that_nobody_could_decide_is_unknown_in_the_list(inside, cli):
     (cli.folder / "s.yaml").write_text("name: S\ngoal: be greeted\n")
     personas = str(Path(__file__).parents[2] / "personas")

@@ -18,7 +18,7 @@ from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation import again
 from evaluatorq.simulation.api import SimulationResults, resume_simulation, simulate
 from evaluatorq.store.paths import get_sim_runs_dir, journals_dir
-from evaluatorq.store.runs import read_run
+from evaluatorq.store.runs import find_run, read_run
 from evaluatorq.testing import a_datapoint, a_persona, a_scenario
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "kettle_20260329-013000.json"
@@ -52,6 +52,17 @@ async def test_a_fork_keeps_what_was_said_and_lets_another_agent_answer() -> Non
     run = read_run(outcome.path)  # type: ignore[arg-type]
     assert (run.target, run.replayed_from) == ("demo:flawed", source.run.run_id)
     assert again.verify(outcome.run_id).holds
+
+
+async def test_what_is_judged_or_scored_again_does_not_take_the_name_of_its_source() -> None:
+    await recorded(run_name="before")
+    (source,) = get_sim_runs_dir().glob("before_*.json")
+    judged = await again.rejudge("before", overrides={"offline": True, "save": True})
+    scored = await again.rescore("before", ["turn_efficiency"])
+    assert [read_run(path).run_name for path in (judged.path, scored)] == ["before-rejudged", "before-rescored"]  # type: ignore[arg-type]
+    assert find_run("before") == source
+    twice = await again.rejudge("before", overrides={"offline": True, "save": True, "run_name": "before"})
+    assert find_run("before") == twice.path, "unless it is asked to"
 
 
 async def test_a_fork_does_not_take_the_name_of_its_source() -> None:

@@ -17,7 +17,13 @@ from evaluatorq.run.outcome import RunOutcome
 def configure(parser: Parser) -> None:
     """The options of ``sim rejudge``."""
     parser.add_argument("run", metavar="RUN", help="'latest', a run id (8 or more characters), a name or a file")
-    parser.add_argument("-n", "--name", dest="run_name", metavar="NAME", help="label of the new run")
+    parser.add_argument(
+        "-n",
+        "--name",
+        dest="run_name",
+        metavar="NAME",
+        help="label of the new run (default: that of RUN with -rejudged)",
+    )
     parser.add_argument(
         "--evaluator", dest="evaluator_names", metavar="NAME", nargs="+", action="extend", help="scores to compute"
     )

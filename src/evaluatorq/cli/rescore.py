@@ -20,7 +20,9 @@ def configure(parser: Parser) -> None:
         "--evaluator", metavar="NAME", nargs="+", action="extend", required=True,
         help="scores to compute: built-in, of a plugin, or your own as module:attribute",
     )  # fmt: skip
-    parser.add_argument("-n", "--name", metavar="NAME", default=None, help="label of the new run")
+    parser.add_argument(
+        "-n", "--name", metavar="NAME", default=None, help="label of the new run (default: that of RUN with -rescored)"
+    )
     parser.add_argument("--json", action="store_true", default=False, help="print the new run as one JSON document")
 
 

@@ -13,6 +13,7 @@ from evaluatorq.cli.parsing import Parser
 from evaluatorq.errors import ConfigError, ReplayError
 from evaluatorq.reports.listing import ListedRun, render_listing
 from evaluatorq.store.paths import get_sim_runs_dir
+from evaluatorq.store.run_counts import counted
 from evaluatorq.store.runs import RunListing, list_runs, read_header
 
 
@@ -27,7 +28,7 @@ def configure(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints the newest runs."""
     folder, limit = _folder(args.folder), _limit(args.limit)
-    rows = list_runs(folder)[:limit] if folder.is_dir() else []
+    rows = [counted(row) for row in list_runs(folder)[:limit]] if folder.is_dir() else []
     if args.json:
         emit(json.dumps([row.model_dump(mode="json") for row in rows], indent=2))
         return 0

@@ -29,7 +29,10 @@ async def rescore(
     runs_dir: Path | None = None,
     name: str | None = None,
 ) -> Path:
-    """Writes a new run file whose results have these evaluators' scores in place of their own, and returns its path."""
+    """Writes a new run file whose results have these evaluators' scores in place of their own, and returns its path.
+
+    Without a ``name`` it is called as its source with ``-rescored``, so that a name still means one of them.
+    """
     header = read_header(source)
     spool = Spool(source.parent)
     try:
@@ -38,7 +41,7 @@ async def rescore(
         if not len(spool):
             raise ReplayError(f"{source} holds no conversations to score")
         again = _header(header, source, spool, evaluators)
-        again.run_name = name or header.run_name
+        again.run_name = name or f"{header.run_name}-rescored"
         again.datapoints = list(iter_datapoints(source)) or None
         return save_run(again, spool.documents(), runs_dir or get_sim_runs_dir(), clock.now())
     finally:

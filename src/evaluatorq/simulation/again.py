@@ -138,7 +138,8 @@ async def rejudge(
 ) -> RunOutcome:
     """The same conversations judged again: user and agent as recorded, the judge of ``overrides`` asked live.
 
-    ``overrides`` are options such as ``judge_model``, ``judge``, ``llm_config``, ``offline``, ``evaluator_names``.
+    ``overrides`` are options such as ``judge_model``, ``judge``, ``llm_config``, ``offline``, ``evaluator_names``. The
+    new run is called as its source with ``-rejudged``, unless ``run_name`` says otherwise.
     """
     past = Past.open(reference)
     rows = tuple(past.rows)
@@ -149,6 +150,7 @@ async def rejudge(
         source = past.plan
         plan = _plan(config, assembly, past, rows).model_copy(
             update={
+                "run_name": str((overrides or {}).get("run_name") or f"{source.run_name}-rejudged"),
                 "target_kind": source.target_kind,
                 "target": source.target,
                 "target_type": source.target_type,
