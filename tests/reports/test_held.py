@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from evaluatorq.model.cognition import CognitionRecord
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.packs.triage import PACK
 from evaluatorq.reports.held import lines_beside, path_of
+from evaluatorq.reports.markdown import escaped
 from evaluatorq.reports.transcript import conversation_view, render_conversation
 from evaluatorq.simulation import simulate
+from evaluatorq.simulation.reports import export_html, export_markdown
 
 RULES = {"scale": {"name": "severity", "levels": ["minor", "major"], "gravest": "last"}, "decides": "/severity"}
 
@@ -63,3 +67,15 @@ async def test_a_conversation_is_shown_with_them() -> None:
     ]
     assert "learns  chief complaint: chest pain (user, explicit)" in turn
     assert "held      3 (turn 0) → 2 (turn 1); right is 2" in shown
+
+
+async def test_reports_tell_what_was_held_and_learnt_as_the_terminal_does() -> None:
+    results = await simulate(pack=PACK.name, offline=True, only="chest-pain-arm")
+    shown = render_conversation(conversation_view(results[0], 0), width=400)
+    told = [line.strip() for line in shown.splitlines() if line.strip().startswith(("holds", "learns", "held"))]
+    assert len(told) > 3
+    page, marked_down = export_html(results), export_markdown(results)
+    for line in told:
+        kind, words = line.split(maxsplit=1)
+        assert escape(words) in page
+        assert f"- *{kind}* {escaped(words)}" in marked_down or f"- {kind}: {escaped(words)}" in marked_down

@@ -107,6 +107,7 @@ def hostile() -> SimulationRun:
         expectations={"met": False, "failures": [{"name": "tools", "expected": EVIL, "actual": EVIL, "subject": EVIL}]},
         claims=[{"words": EVIL, "message_index": 1, "turn": 1, "backed": False, "requires": EVIL}],
         observations=[{"turn": 1, "events": [EVIL], "read_error": EVIL}],
+        cognition={"assessments": [{"row": 1, "turn": 1, "assessment": {"value": EVIL, "rationale": EVIL}}]},
     )  # fmt: skip
     failed.metadata.update({"scenario_goal": EVIL, "evaluator_scores": {EVIL: 0.5}})
     broken = dead("target", **bad)
@@ -210,6 +211,9 @@ def test_the_words_of_an_untrue_claim_are_marked_as_those_of_a_check_are() -> No
     assert "refunded the full" in page.marked
     assert "✗ said to be done and was not" in page.words
     assert "Without untrue claims" in page.words
+    marked_down = export_markdown(a_run(results=[result(claims=[claim])]))
+    assert "  - ❌ said to be done and was not: `refunded the full`" in marked_down
+    assert "- ❌ claimed: turn 1" in marked_down
 
 
 def test_applied_recommendations_are_marked() -> None:

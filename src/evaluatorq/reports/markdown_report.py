@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from evaluatorq.records.expectations import expectation_failures
 from evaluatorq.records.verdicts import CriterionView, Rate
 from evaluatorq.reports.document import QUALITY, Clusters, Document, criterion_key, interval
 from evaluatorq.reports.markdown import code, escaped
 from evaluatorq.reports.terminal import percent
 from evaluatorq.reports.text import plural
-from evaluatorq.reports.transcript import ConversationView, Row, TurnView
+from evaluatorq.reports.transcript import NOT_DONE, ConversationView, Fact, Row, TurnView, facts_of
 from evaluatorq.reports.view import VERDICTS, CriterionTally, Finding, party
 
 MOST_TRANSCRIPTS = 20
@@ -191,21 +190,30 @@ def _conversation(view: ConversationView) -> Iterator[str]:
         yield from _turn(turn)
     if view.criteria:
         yield from ("", "**Verdicts**", "", *(_verdict(criterion) for criterion in view.criteria))
-    failures = expectation_failures(view.result)
-    if failures:
-        yield from ("", "**Expectations**", "", *(f"- ❌ {escaped(failure.text, 600)}" for failure in failures))
+    facts = facts_of(view.result)
+    if facts:
+        yield from ("", "**Facts**", "", *map(_fact, facts))
     yield from ("", "</details>")
 
 
 def _turn(turn: TurnView) -> Iterator[str]:
     yield from ("", f"**Turn {turn.number}**" if turn.number else "**Before turn 1**", "")
-    yield from (_said(row) for row in turn.rows)
+    for row in turn.rows:
+        yield from _said(row)
 
 
-def _said(row: Row) -> str:
+def _said(row: Row) -> Iterator[str]:
+    """What was said or called, and under it what was held and learnt there and what was not true."""
     words = code(row.text, _MOST_SAID) if row.speaker == "tool" else escaped(row.text, _MOST_SAID) or "(nothing)"
     marks = "".join(f" {_MARKS[mark.state]}" for mark in row.marks if mark.state != "unknown")
-    return f"- *{row.speaker}*: {words}{marks}"
+    yield f"- *{row.speaker}*: {words}{marks}"
+    yield from (f"  - *{kind}* {escaped(told, 500)}" for kind, told in row.beside)
+    yield from (f"  - ❌ {NOT_DONE}: {code(claimed)}" for claimed in row.untrue)
+
+
+def _fact(fact: Fact) -> str:
+    mark = f"{_MARKS[fact.state]} " if fact.state else ""
+    return f"- {mark}{fact.word}: {escaped(fact.text, 600)}"
 
 
 def _verdict(criterion: CriterionView) -> str:
