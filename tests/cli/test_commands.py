@@ -13,7 +13,7 @@ from evaluatorq.cli.app import SIM
 from evaluatorq.model.calls import DEFAULT_FAST_MODEL, DEFAULT_SMART_MODEL
 
 FOUND_AT_START = "import sys, evaluatorq.cli.app as app; app.run(sys.argv[1:]); print(*sorted(sys.modules), sep='\\n')"
-HEAVY = ("httpx", "aiohttp", "yaml", "pydantic", "rich", "anyio", "asyncio")
+HEAVY = ("httpx", "httptools", "yaml", "pydantic", "rich", "anyio", "asyncio")
 
 
 def test_help_is_there_at_every_level(inside):

@@ -95,6 +95,6 @@ anyio.run(main)
 """
 
 
-@pytest.mark.parametrize("transport", ["aiohttp", "plain"])
+@pytest.mark.parametrize("transport", ["direct", "plain"])
 def test_no_handle_left_is_named_as_such(fake: FakeEndpoint, transport: str) -> None:
     assert python(EXHAUSTED, fake.base_url, transport, soft=64, hard=64) == "file_handles infrastructure False"

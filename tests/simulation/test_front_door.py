@@ -17,7 +17,7 @@ MODULES = [
     "evaluatorq.contracts", "evaluatorq.simulation.contracts", "evaluatorq.simulation.evaluators",
     "evaluatorq.simulation.hooks", "evaluatorq.simulation.replay", "evaluatorq.simulation.reports",
 ]  # fmt: skip
-HEAVY = {"httpx", "aiohttp", "rich", "yaml", "typer"}
+HEAVY = {"httpx", "httptools", "rich", "yaml", "typer"}
 
 
 def test_every_name_is_there():
@@ -90,7 +90,7 @@ print(*sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     unused = {
-        "aiohttp", "httpx", "rich", "tenacity", "evaluatorq.reports.html", "evaluatorq.records.compare",
+        "httptools", "httpx", "rich", "tenacity", "evaluatorq.reports.html", "evaluatorq.records.compare",
         "evaluatorq.simulation.orders", "evaluatorq.roles.published", "evaluatorq.run.rejudge",
     }  # fmt: skip
     assert unused & set(done.stdout.split()) == set()

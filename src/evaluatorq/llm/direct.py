@@ -1,58 +1,100 @@
-"""Requests straight to their host over aiohttp: its pool costs the same however much is in flight. asyncio only."""
+"""Requests straight to their host, over connections that are kept: the same cost however many there are. asyncio only.
+
+This is as much of an HTTP client as a run needs: no proxies, no redirects, no cookies. httptools parses and
+aiohappyeyeballs connects. Nothing is sent twice: a kept connection that broke is a failure like any other, and the
+caller's to retry.
+"""
 
 from __future__ import annotations
 
-from functools import lru_cache
+import asyncio
+import socket
+from collections import deque
 
-import aiohttp
+from aiohappyeyeballs import start_connection
 
 from evaluatorq.llm.certificates import Certificates
+from evaluatorq.llm.connection import Connection
 from evaluatorq.llm.errors import network_error
-from evaluatorq.llm.exchange import ALWAYS_SENT, KEEPALIVE_S, Answer, Call
-from evaluatorq.llm.reading import MOST_BYTES, read_body
+from evaluatorq.llm.exchange import KEEPALIVE_S, Answer, Call
+from evaluatorq.llm.hosts import Hosts
+from evaluatorq.llm.reading import unpacked
+from evaluatorq.llm.request import Origin, request_bytes, request_head
 
-DNS_CACHE_S = 300
-_timeout = lru_cache(maxsize=64)(lambda seconds: aiohttp.ClientTimeout(total=seconds))
-_FAILURES = (aiohttp.ClientError, OSError, TimeoutError)
+SECOND_ADDRESS_AFTER_S = 0.25
+"""A host's next address is tried beside one that has not answered for so long (RFC 8305)."""
 
 
 class DirectSession:
-    """One aiohttp session for a whole run. It keeps no cookies and follows no redirects."""
+    """The connections of a whole run."""
 
     def __init__(self, certificates: Certificates) -> None:
-        connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=DNS_CACHE_S, keepalive_timeout=KEEPALIVE_S)
         self._certificates = certificates
-        self._session = aiohttp.ClientSession(
-            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers=ALWAYS_SENT, auto_decompress=False
-        )
+        self._hosts = Hosts()
+        self._kept: dict[Origin, deque[Connection]] = {}
+        self._closed = False
 
     async def send(self, call: Call, timeout_s: float) -> Answer:
         """The answer to one request. Raises ``CallError`` for every failure of the network."""
+        connection: Connection | None = None
         try:
-            response = await self._session.request(
-                call.method,
-                call.url,
-                data=call.body,
-                headers=call.headers,
-                allow_redirects=False,
-                timeout=_timeout(timeout_s),
-                ssl=True if call.url.startswith("http:") else self._certificates.context(),
-            )
-        except _FAILURES as exc:
-            raise network_error(exc, call.where) from exc
-        try:
-            async with response:
-                encoding = response.headers.get("content-encoding")
-                if encoding is None and (response.content_length or MOST_BYTES + 1) <= MOST_BYTES:
-                    data, whole = await response.read(), True  # most answers, and the quickest way
-                else:
-                    data, whole = await read_body(response.content.iter_any(), encoding, call.where)
-                if not whole:
-                    response.close()
-        except _FAILURES as exc:
-            raise network_error(exc, call.where, reading=True) from exc
-        return Answer(response.status, response.headers, data, whole)
+            origin, head = request_head(call.method, call.url, tuple(call.headers.items()))
+            async with asyncio.timeout(timeout_s):
+                connection = self._take(origin) or await self._connect(origin)
+                answer = await connection.ask(request_bytes(head, call))
+        except (OSError, UnicodeError) as exc:  # the latter of a host that can be no name
+            answering = connection is not None and connection.answering
+            raise network_error(exc, call.where, asked=connection is not None, reading=answering) from exc
+        finally:
+            if connection is not None:
+                self._give_back(origin, connection)
+        encoding = answer.headers.get("content-encoding")
+        if encoding is None or not answer.whole:
+            return answer
+        body, whole = unpacked(answer.body, encoding, call.where)
+        return answer._replace(body=body, whole=whole)
 
     async def aclose(self) -> None:
         """Closes all connections."""
-        await self._session.close()
+        self._closed = True
+        self._hosts.close()
+        for connection in (connection for kept in self._kept.values() for connection in kept):
+            connection.close()
+        self._kept.clear()
+        await asyncio.sleep(0)  # in which the event loop closes their sockets
+
+    def _take(self, origin: Origin) -> Connection | None:
+        """The kept connection that was used last: the other side is the least likely to have closed it."""
+        kept = self._kept.get(origin)
+        while kept:
+            connection = kept.pop()
+            if connection.usable and connection.now() < connection.idle_since + KEEPALIVE_S:
+                return connection
+            connection.close()
+        return None
+
+    def _give_back(self, origin: Origin, connection: Connection) -> None:
+        if self._closed or not connection.usable:
+            connection.close()
+            return
+        connection.idle_since = connection.now()
+        kept = self._kept.setdefault(origin, deque())
+        kept.append(connection)
+        while kept[0].idle_since + KEEPALIVE_S <= connection.idle_since:
+            kept.popleft().close()
+
+    async def _connect(self, origin: Origin) -> Connection:
+        if self._closed:
+            raise ConnectionError("the run has closed its connections")
+        tls = self._certificates.context() if origin.secure else None
+        addresses = await self._hosts.addresses(origin.host, origin.port)
+        try:
+            reached = await start_connection(addresses, happy_eyeballs_delay=SECOND_ADDRESS_AFTER_S)
+        except OSError:
+            self._hosts.forget(origin.host, origin.port)
+            raise
+        reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        _, connection = await asyncio.get_running_loop().create_connection(
+            Connection, sock=reached, ssl=tls, server_hostname=origin.host if tls else None
+        )
+        return connection

@@ -37,7 +37,7 @@ _BY_STATUS = {
     429: "rate_limit",
 }  # fmt: skip
 _SECRET = re.compile(r"\b(?:sk|pk|rk|key|api[_-]?key|bearer|basic|token)[-_:=\s]+[\w.+/=*-]{6,}", re.IGNORECASE)
-_NO_CONNECTION = {("httpx", "ConnectError"), ("aiohttp", "ClientConnectorError")}
+_NO_CONNECTION = {("httpx", "ConnectError")}
 _URL_EXTRAS = re.compile(r"(https?://)(?:[^\s/@]*@)?([^\s?#'\"]*)[?#]?[^\s'\"]*", re.IGNORECASE)
 
 
@@ -175,11 +175,12 @@ def _timestamp(text: str | None) -> float | None:
         return None
 
 
-def network_error(exc: BaseException, where: str, *, reading: bool = False) -> CallError:
-    """The ``CallError`` for an exception of httpx, aiohttp or the socket.
+def network_error(exc: BaseException, where: str, *, asked: bool = True, reading: bool = False) -> CallError:
+    """The ``CallError`` for an exception of httpx or the socket.
 
-    ``reading`` says that the answer had begun: what breaks then is a cut answer. What it cost is unknown, but for a
-    connection that was never made: nothing was asked, so nothing was spent.
+    ``asked`` says that there was a connection to ask on, where the caller knows; ``reading`` that the answer had begun:
+    what breaks then is a cut answer. What it cost is unknown, but for a connection that was never made: nothing was
+    asked, so nothing was spent.
     """
     if any(getattr(cause, "errno", None) in (errno.EMFILE, errno.ENFILE) for cause in _causes(exc)):
         text = f"{where}: no file handle left for a connection; lower the parallelism or raise the limit (ulimit -n)"
@@ -190,7 +191,7 @@ def network_error(exc: BaseException, where: str, *, reading: bool = False) -> C
         return CallError("truncated_response", f"{where} broke off in the middle of its answer", retryable=True)
     reason = next((str(cause) for cause in _causes(exc) if str(cause)), "")
     text = clean_message(f"{where}: {type(exc).__name__}: {reason}")
-    usage = NO_USAGE if _never_connected(exc) else None
+    usage = NO_USAGE if not asked or _never_connected(exc) else None
     return CallError("network_error", text, retryable=True, usage=usage)
 
 
@@ -200,10 +201,6 @@ def _never_connected(exc: BaseException) -> bool:
 
 
 def _is_timeout(exc: BaseException) -> bool:
-    """A timeout by type. The aiohttp transport calls every lost connection a ``ConnectTimeout``: its cause is asked."""
-    cause = exc.__cause__
-    if cause is not None and type(cause).__module__.startswith("aiohttp."):
-        return isinstance(cause, TimeoutError)
     if isinstance(exc, TimeoutError):
         return True
     return any(

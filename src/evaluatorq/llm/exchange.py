@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evaluatorq.llm.reading import ENCODINGS
 
-ALWAYS_SENT = {"user-agent": "evaluatorq", "accept-encoding": ENCODINGS}
+ALWAYS_SENT = {"user-agent": "evaluatorq", "accept": "*/*", "accept-encoding": ENCODINGS}
 """Headers of every request, unless it has its own."""
 KEEPALIVE_S = 30.0
 """How long a connection waits for the next request."""
@@ -26,7 +26,7 @@ class Call:
 
 
 class Answer(NamedTuple):
-    """What came back: status, headers (found in any case), the decompressed body, and whether that is all of it."""
+    """What came back: status, headers (names in lower case), the decompressed body, and whether that is all of it."""
 
     status: int
     headers: Mapping[str, str]

@@ -7,7 +7,8 @@ The HTTP libraries unpack whole pieces at once, a thousandfold: they are told no
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator
+from contextlib import contextmanager
 
 import anyio
 
@@ -33,21 +34,42 @@ async def read_body(pieces: AsyncIterable[bytes], encoding: str | None, where: s
     room = MOST_BYTES
     stream = aiter(pieces)
     try:
-        async for piece in stream:
-            plain = piece if unpacker is None else unpacker.unpack(piece, room + 1)
-            if len(plain) > room:
-                return b"".join((*kept, plain[:room])), False
-            room -= len(plain)
-            kept.append(plain)
-        if unpacker is not None:
-            unpacker.end()
-    except (zlib.error, EOFError) as error:
-        text = f"{where} broke off in the middle of its answer: it cannot be unpacked ({encoding}: {error})"
-        raise CallError("truncated_response", text, retryable=True) from error
+        with _named(encoding, where):
+            async for piece in stream:
+                plain = piece if unpacker is None else unpacker.unpack(piece, room + 1)
+                if len(plain) > room:
+                    return b"".join((*kept, plain[:room])), False
+                room -= len(plain)
+                kept.append(plain)
+            if unpacker is not None:
+                unpacker.end()
     finally:
         if isinstance(stream, AsyncGenerator):
             await _leave(stream)
     return b"".join(kept), True
+
+
+def unpacked(body: bytes, encoding: str | None, where: str) -> tuple[bytes, bool]:
+    """What a whole body unpacks to, as ``read_body`` has it."""
+    unpacker = _unpacker(encoding, where)
+    if unpacker is None:
+        return body, True
+    with _named(encoding, where):
+        plain = unpacker.unpack(body, MOST_BYTES + 1)
+        if len(plain) > MOST_BYTES:
+            return plain[:MOST_BYTES], False
+        unpacker.end()
+    return plain, True
+
+
+@contextmanager
+def _named(encoding: str | None, where: str) -> Iterator[None]:
+    """Says whose answer cannot be unpacked."""
+    try:
+        yield
+    except (zlib.error, EOFError) as error:
+        text = f"{where} broke off in the middle of its answer: it cannot be unpacked ({encoding}: {error})"
+        raise CallError("truncated_response", text, retryable=True) from error
 
 
 async def _leave(stream: AsyncGenerator[bytes, None]) -> None:

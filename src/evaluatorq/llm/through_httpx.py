@@ -1,10 +1,9 @@
-"""Requests over httpx: what goes through proxies and mocks, and everything under trio or without aiohttp."""
+"""Requests over httpx: what goes through proxies and mocks, and everything under trio."""
 
 from __future__ import annotations
 
 import ssl
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import anyio
 import httpx
@@ -13,35 +12,21 @@ from evaluatorq.llm.errors import network_error
 from evaluatorq.llm.exchange import ALWAYS_SENT, KEEPALIVE_S, Answer, Call
 from evaluatorq.llm.reading import read_body
 
-if TYPE_CHECKING:
-    from httpx_aiohttp import AiohttpTransport
-
 _url = lru_cache(maxsize=1024)(httpx.URL)
 
 
 class HttpxClient:
-    """One httpx client for a whole run; proxies come from the environment. ``over_aiohttp`` uses aiohttp beneath."""
+    """One httpx client for a whole run; proxies come from the environment."""
 
-    def __init__(self, connections: int, tls: ssl.SSLContext, *, over_aiohttp: bool) -> None:
+    def __init__(self, connections: int, tls: ssl.SSLContext) -> None:
         limits = httpx.Limits(
             max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=KEEPALIVE_S
         )
-        self._failures: tuple[type[Exception], ...] = (httpx.HTTPError, OSError)
-        self._straight: type[AiohttpTransport] | None = None
-        if over_aiohttp:
-            from aiohttp import ClientError  # noqa: PLC0415  where it is not installed, it is not used
-            from httpx_aiohttp import AiohttpTransport, HttpxAiohttpClient  # noqa: PLC0415
-
-            self._client: httpx.AsyncClient = HttpxAiohttpClient(verify=tls, limits=limits)
-            self._failures += (ClientError,)
-            self._straight = AiohttpTransport
-        else:
-            self._client = httpx.AsyncClient(verify=tls, limits=limits)
+        self._client = httpx.AsyncClient(verify=tls, limits=limits)
 
     def goes_straight(self, url: str) -> bool:
-        """Whether httpx would send a request to its host over aiohttp, past no proxy and no mock."""
-        straight, transport = self._straight, self._transport(url)
-        return straight is not None and isinstance(transport, straight) and transport.proxy is None
+        """Whether httpx would send a request to its host, past no proxy and no mock."""
+        return self._transport(url) is self._client._transport  # noqa: SLF001  that for all without a proxy
 
     def _transport(self, url: str) -> httpx.AsyncBaseTransport:
         return self._client._transport_for_url(_url(url))  # noqa: SLF001  knows the proxies; mocks step in here
@@ -66,7 +51,7 @@ class HttpxClient:
                     data, whole = await read_body(stream, response.headers.get("content-encoding"), call.where)
                 finally:
                     await response.aclose()
-        except self._failures as exc:
+        except (httpx.HTTPError, OSError) as exc:
             raise network_error(exc, call.where, reading=reading) from exc
         return Answer(response.status_code, response.headers, data, whole)
 

@@ -1,11 +1,11 @@
-"""One HTTP client for a whole run: httpx decides how a URL is reached, aiohttp's pool carries what goes there directly.
+"""One HTTP client for a whole run: httpx decides how a URL is reached, what goes to its host directly goes without it.
 
-httpx's own pool searches its connections one by one, so its cost per request grows with what is in flight. A request
-that needs nothing of httpx (no proxy from the environment, no mock) is handed to an aiohttp session without building
-httpx objects; everything else takes the transport that httpx picks, which is why ``respx.mock(using="httpx")`` works as
-it is. While no proxy is set and nobody has imported httpx, there is nothing to decide, and it is not loaded: it takes
-six MiB. ``plain=True``, trio, and an installation without aiohttp use httpx's own transport; respx's default mocker
-needs ``plain=True``.
+httpx's pool searches its connections one by one, so its cost per request grows with what is in flight. A request that
+needs nothing of httpx (no proxy from the environment, no mock) takes a connection of our own (``DirectSession``), at a
+fraction of the cost; everything else takes the transport that httpx picks, which is why
+``respx.mock(using="httpx")`` works as it is. While no proxy is set and nobody has imported httpx, there is nothing to
+decide, and it is not loaded: it takes six MiB. ``plain=True`` and trio use httpx's own transport; respx's default
+mocker needs ``plain=True``.
 
 Redirects are not followed and no cookies are kept: conversations must not meet through them.
 """
@@ -56,8 +56,7 @@ class Wire:
         if self._client is None:
             from evaluatorq.llm.through_httpx import HttpxClient  # noqa: PLC0415  loads httpx
 
-            over_aiohttp = self._direct is not None
-            self._client = HttpxClient(self._connections, self._certificates.context(), over_aiohttp=over_aiohttp)
+            self._client = HttpxClient(self._connections, self._certificates.context())
         return self._client
 
     async def aclose(self) -> None:
@@ -83,13 +82,11 @@ async def open_wire(connections: int, timeout_s: float, *, plain: bool = False) 
 
 
 def _direct_session(certificates: Certificates) -> DirectSession | None:
-    """A session on aiohttp, where that is installed and the event loop is its own."""
+    """A session of our own, where the event loop is asyncio's."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return None
-    try:
-        from evaluatorq.llm.direct import DirectSession  # noqa: PLC0415  loads aiohttp, which only this path needs
-    except ImportError:
-        return None
+    from evaluatorq.llm.direct import DirectSession  # noqa: PLC0415  loads asyncio's parts, which trio does not need
+
     return DirectSession(certificates)

@@ -280,7 +280,7 @@ class HttpTarget:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(re.sub(r"[\x00-\x1f]", " ", text).split())
 
 
 def _text(answer: Answer) -> str:
@@ -302,7 +302,7 @@ def _is_object(body: bytes) -> bool:
 
 def _traced(reply: TargetReply, headers: Mapping[str, str], names: Sequence[str]) -> TargetReply:
     for name in names:
-        value = headers.get(name)
+        value = headers.get(name.lower())
         if value:
             parent = _TRACEPARENT.fullmatch(value.strip())
             return replace(
