@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from evaluatorq.store.runs import read_run
@@ -57,3 +58,53 @@ def test_an_empty_file_is_no_case_set(cli, folder: Path):
     (folder / "empty.jsonl").write_text("")
     assert cli("sim", "validate", "empty.jsonl").code == 2
     assert cli("sim", "simulate", "--offline", "--target", "demo", "-i", "empty.jsonl").code == 2
+
+
+PERSONA = "patience: 0.5, assertiveness: 0.5, politeness: 0.5, technical_level: 0.5, communication_style: casual"
+SECRETS = f"""
+personas:
+  - {{name: Ann, {PERSONA}, background: reads the log}}
+  - {{name: Bob, {PERSONA}, background: knows that it is SRV-2291}}
+"""
+"""One of two users knows a code that another file's truth hides."""
+
+
+def test_a_case_that_tells_what_it_hides_is_refused_by_validate_as_by_a_run(cli, folder):
+    (folder / "people.yaml").write_text(SECRETS)
+    (folder / "kept.yaml").write_text("name: Kept\ngoal: be helped\ntruth: {level: major}\nhidden: [/level]\n")
+    assert cli("sim", "validate", "people.yaml", "kept.yaml").code == 0
+    (folder / "told.yaml").write_text("name: Told\ngoal: be helped\ncontext: c\ntruth: {code: SRV-2291}\n")
+    assert cli("sim", "validate", "told.yaml").code == 0, "nobody knows it"
+    (folder / "lost.yaml").write_text("name: Lost\ngoal: say SRV-1234\ntruth: {code: SRV-1234}\nhidden: [/lvl]\n")
+    words = ("people.yaml", "told.yaml", "kept.yaml", "lost.yaml")
+    checked = cli("sim", "validate", *words)
+    assert checked.code == 2
+    told = (
+        "told.yaml:4: truth: scenario 'Told' hides /code of its truth and tells it to its user; leave it out of goal, "
+        "context, knows and script, or name in hidden only what is to be found out"
+    )
+    assert checked.err.splitlines() == [
+        "lost.yaml:4: hidden: scenario 'Lost' hides /lvl and has no /lvl in its truth",
+        told,
+        "Error: 2 problems; right: 2 personas, 1 scenario",
+    ]
+    for name in ("told.yaml", "lost.yaml"):
+        ran = cli("sim", "simulate", "--offline", "--target", "demo", "--personas", "people.yaml", "--scenarios", name)
+        assert ran.code == 2
+        said = " ".join(ran.err.split())
+        assert any(line.split(": ", 2)[2] in said for line in checked.err.splitlines() if line.startswith(name))
+
+
+def test_a_datapoint_that_tells_what_it_hides_is_refused_by_validate(cli, folder):
+    scenario = {"name": "S", "goal": "g", "truth": {"code": "SRV-2291"}}
+    ann = {
+        "name": "Ann", "patience": 0.5, "assertiveness": 0.5, "politeness": 0.5, "technical_level": 0.5,
+        "communication_style": "casual", "background": "b",
+    }  # fmt: skip
+    rows = [{"id": f"d{i}", "persona": ann, "scenario": scenario, "first_message": said}
+            for i, said in enumerate(("Hello", "It is SRV-2291"))]  # fmt: skip
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    checked = cli("sim", "validate", "rows.jsonl")
+    assert checked.code == 2
+    assert checked.err.startswith("rows.jsonl:2: scenario.truth: scenario 'S' hides /code of its truth and tells it")
+    assert checked.err.endswith("Error: 1 problem; right: 1 datapoint\n")

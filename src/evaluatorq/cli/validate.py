@@ -11,6 +11,7 @@ from evaluatorq.cli.parsing import Parser
 from evaluatorq.cli.worlds import Worlds
 from evaluatorq.errors import ConfigError
 from evaluatorq.reports.text import plural
+from evaluatorq.roles.secrecy import secret_told
 from evaluatorq.store.cases import Kind, validate_paths
 
 OK, USAGE = 0, 2
@@ -31,7 +32,8 @@ def configure(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Says how many cases there are, or everything that is wrong."""
     project = project_layer()
-    report = validate_paths([*args.paths, *args.input] or _of_project(project), doubts=_worlds(project).doubts)
+    paths = [*args.paths, *args.input] or _of_project(project)
+    report = validate_paths(paths, doubts=_worlds(project).doubts, secrets=secret_told)
     for error in report.errors:
         say(str(error))
     for warning in report.warnings:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from evaluatorq.conversation.checks import value_at
 from evaluatorq.errors import CaseError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
+from evaluatorq.model.rules import Problem, dotted
 from evaluatorq.records.secrecy import secrecy_of
 from evaluatorq.roles.prompts_user import user_system
 
@@ -25,28 +26,38 @@ def is_independent(datapoint: SimulationDatapoint) -> bool:
     return user_system(persona, scenario) == user_system(persona, other)
 
 
-def _check_hidden(scenario: Scenario) -> None:
+def secret_told(datapoint: SimulationDatapoint) -> Problem | None:
+    """What is wrong with a case whose user would be told something that its truth hides, and with one that hides what
+    its truth does not have; the place is below the scenario.
+    """
+    scenario = datapoint.scenario
+    if lacking := _not_there(scenario):
+        return lacking
+    if scenario.truth is None:
+        return None
+    told = secrecy_of(datapoint, ()).told_by_the_case
+    if told:
+        reason = (
+            f"scenario {scenario.name!r} hides {told[0]} of its truth and tells it to its user; leave it out of goal, "
+            "context, knows and script, or name in hidden only what is to be found out"
+        )
+        return Problem(reason, ("truth",))
+    if not is_independent(datapoint):
+        return Problem(f"the user's prompt of {scenario.name!r} depends on its truth", ("truth",))
+    return None
+
+
+def _not_there(scenario: Scenario) -> Problem | None:
     """A place that is not there would hide nothing, and what was meant would not be looked for."""
     for pointer in scenario.hidden or ():
         if value_at(scenario.truth, pointer) is None:
             lacks = "has no truth" if scenario.truth is None else f"has no {pointer} in its truth"
-            raise CaseError(f"scenario {scenario.name!r} hides {pointer or 'all of it'} and {lacks}", field="hidden")
+            return Problem(f"scenario {scenario.name!r} hides {pointer or 'all of it'} and {lacks}", ("hidden",))
+    return None
 
 
 def check_secrets(datapoints: Iterable[SimulationDatapoint]) -> None:
-    """``CaseError`` for the first case whose user would be told something that its truth hides, and for one that hides
-    what its truth does not have.
-    """
+    """``CaseError`` for the first case that does not keep its secret, as ``secret_told`` has it."""
     for datapoint in datapoints:
-        _check_hidden(datapoint.scenario)
-        if datapoint.scenario.truth is None:
-            continue
-        name, told = datapoint.scenario.name, secrecy_of(datapoint, ()).told_by_the_case
-        if told:
-            raise CaseError(
-                f"scenario {name!r} hides {told[0]} of its truth and tells it to its user; leave it out of goal, "
-                "context, knows and script, or name in hidden only what is to be found out",
-                field="truth",
-            )
-        if not is_independent(datapoint):
-            raise CaseError(f"the user's prompt of {name!r} depends on its truth", field="truth")
+        if problem := secret_told(datapoint):
+            raise CaseError(problem.reason, field=dotted(problem.keys))

@@ -19,7 +19,7 @@ from typing import Literal, get_args
 from pydantic import JsonValue
 
 from evaluatorq.errors import CaseError, ConfigError
-from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.model.cases import CommunicationStyle, Persona, Scenario, SimulationDatapoint
 from evaluatorq.model.rules import Misfit, dotted
 from evaluatorq.store.case_rules import (
     DATAPOINT_MARKS,
@@ -42,7 +42,13 @@ CasePath = str | os.PathLike[str]
 Doubts = Callable[[Scenario, JsonValue], Iterable[Problem]]
 """What is suspicious about a right scenario, given as a record and as it is written; ``ConfigError`` for one that no
 run would take."""
+Secrets = Callable[[SimulationDatapoint], Problem | None]
+"""What a right datapoint tells that it must not, with the place below its scenario."""
 _WORLD = ("environment", "setup", "tools", "events")
+_ANYBODY = Persona(
+    name="", patience=0.5, assertiveness=0.5, politeness=0.5, technical_level=0.5,
+    communication_style=CommunicationStyle.CASUAL, background="",
+)  # fmt: skip
 _ONE = {"personas": "a persona", "scenarios": "a scenario", "datapoints": "a datapoint"}
 
 
@@ -96,10 +102,16 @@ class ValidationReport:
 
 
 def validate_paths(
-    paths: Iterable[CasePath], kind: Kind | None = None, *, doubts: Doubts | None = None
+    paths: Iterable[CasePath],
+    kind: Kind | None = None,
+    *,
+    doubts: Doubts | None = None,
+    secrets: Secrets | None = None,
 ) -> ValidationReport:
-    """What ``sim validate`` says; without ``kind`` each case says itself what it is. ``doubts`` become warnings."""
-    cases = read_cases(paths, kind, doubts=doubts)
+    """What ``sim validate`` says; without ``kind`` each case says itself what it is. ``doubts`` become warnings,
+    ``secrets`` errors.
+    """
+    cases = read_cases(paths, kind, doubts=doubts, secrets=secrets)
     counts: dict[Kind, int] = {
         "personas": len(cases.personas),
         "scenarios": len(cases.scenarios) - cases.unfit["scenarios"],
@@ -145,7 +157,7 @@ class Cases:
     errors: list[CaseError] = field(default_factory=list)
     warnings: list[CaseError] = field(default_factory=list)
     unfit: Counter[Kind] = field(default_factory=Counter)
-    """How many of them do not fit the environment that they name."""
+    """How many of them do not fit the environment that they name, or tell what they hide."""
 
     def or_raise(self) -> Cases:
         """Itself, or the first error, with a note on how many more there are."""
@@ -182,9 +194,10 @@ def read_cases(
     scenarios: Sequence[Scenario] = (),
     legacy: bool = False,
     doubts: Doubts | None = None,
+    secrets: Secrets | None = None,
 ) -> Cases:
     """Every case in these files; a datapoint may name personas and scenarios of the same files as well."""
-    reading = _Reading(legacy=legacy, doubts=doubts)
+    reading = _Reading(legacy=legacy, doubts=doubts, secrets=secrets)
     places: list[SimulationDatapoint | _Case | None] = []
     for found in (case for path in paths for case in _cases(path, kind)):
         if isinstance(found, CaseError):
@@ -195,6 +208,7 @@ def read_cases(
             reading.persona_or_scenario(found)
     known_personas = {persona.name: persona for persona in (*personas, *reading.cases.personas)}
     known_scenarios = {scenario.name: scenario for scenario in (*scenarios, *reading.cases.scenarios)}
+    reading.secrets_of_scenarios(known_personas.values())
     for place in places:
         point = reading.datapoint(place, known_personas, known_scenarios) if isinstance(place, _Case) else place
         if point is not None:
@@ -213,10 +227,13 @@ def _refers_to_others(value: JsonValue) -> bool:
 class _Reading:
     """Turns cases into models, and keeps what must be unique among them."""
 
-    def __init__(self, *, legacy: bool, doubts: Doubts | None) -> None:
+    def __init__(self, *, legacy: bool, doubts: Doubts | None, secrets: Secrets | None) -> None:
         self.cases = Cases()
         self._legacy = legacy
         self._doubts = doubts
+        self._secrets = secrets
+        self._scenarios: list[tuple[Scenario, _Case, bool]] = []
+        self._telling: set[str] = set()
         self._places: dict[tuple[Kind, str], str] = {}
         self._personas: dict[Persona, Persona] = {}
         self._given: dict[frozenset[str], set[str]] = {}
@@ -232,7 +249,19 @@ class _Reading:
             self.cases.personas.append(Persona.model_validate(case.value))
         else:
             self.cases.scenarios.append(Scenario.model_validate(case.value))
-            self.cases.unfit["scenarios"] += not self._doubt(self.cases.scenarios[-1], case, case.value, ())
+            fits = self._doubt(self.cases.scenarios[-1], case, case.value, ())
+            self.cases.unfit["scenarios"] += not fits
+            self._scenarios.append((self.cases.scenarios[-1], case, fits))
+
+    def secrets_of_scenarios(self, personas: Iterable[Persona]) -> None:
+        """Tells which scenarios tell what they hide to any of the personas that a run would pair them with."""
+        users = [*personas] or [_ANYBODY]
+        for scenario, case, fits in self._scenarios:
+            pairs = (SimulationDatapoint(id="", persona=user, scenario=scenario) for user in users)
+            if self._secrets is not None and (problem := next(filter(None, map(self._secrets, pairs)), None)):
+                self.cases.errors.append(case.error(problem))
+                self.cases.unfit["scenarios"] += fits
+                self._telling.add(scenario.name)
 
     def datapoint(
         self, case: _Case, personas: Mapping[str, Persona], scenarios: Mapping[str, Scenario]
@@ -249,18 +278,22 @@ class _Reading:
         if not row.has_id:
             datapoint = datapoint.model_copy(update={"id": self._free(datapoint.id)})
             self._places["datapoints", datapoint.id] = case.place()
-        self._doubt_inside(datapoint, case)
+        self._look_inside(datapoint, case)
         return self._lean(datapoint)
 
-    def _doubt_inside(self, datapoint: SimulationDatapoint, case: _Case) -> None:
+    def _look_inside(self, datapoint: SimulationDatapoint, case: _Case) -> None:
         """Looks at the scenario of a datapoint; one that is only named is looked at where it stands."""
         inputs = case.value.get("inputs") if isinstance(case.value, dict) else None
         holder, keys = (inputs, ("inputs", "scenario")) if isinstance(inputs, dict) else (case.value, ("scenario",))
         written = holder.get("scenario") if isinstance(holder, dict) else None
         if isinstance(written, str) and holder is inputs:
             written = datapoint.scenario.model_dump(mode="json", exclude_none=True)
-        if isinstance(written, dict):
-            self.cases.unfit["datapoints"] += not self._doubt(datapoint.scenario, case, written, keys)
+        fits = not isinstance(written, dict) or self._doubt(datapoint.scenario, case, written, keys)
+        told = None if self._secrets is None else self._secrets(datapoint)
+        if told is not None and (isinstance(written, dict) or datapoint.scenario.name not in self._telling):
+            self.cases.errors.append(case.error(Problem(told.reason, (*keys, *told.keys))))
+            fits = False
+        self.cases.unfit["datapoints"] += not fits
 
     def _doubt(self, scenario: Scenario, case: _Case, written: JsonValue, keys: Keys) -> bool:
         """Tells what is doubtful or does not fit; ``False`` where something does not."""
