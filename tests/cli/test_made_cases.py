@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -134,6 +136,44 @@ def test_a_run_that_is_killed_while_its_cases_are_made_goes_on_and_counts_what_i
         ("generate", "completed"),
         ("simulate", "completed"),
     ]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("there", ["nothing", "an old file to replace", "a file that came in between"])
+def test_a_run_that_goes_on_writes_the_cases_where_they_were_wanted(
+    cli, inside, folder: Path, endpoint: FakeEndpoint, how: signal.Signals, there: str
+):
+    hangs, cases = threading.Event(), folder / "cases.jsonl"
+
+    def until_first_messages(seen: Seen) -> Served:
+        if asked_for(seen) != "user_message":
+            return writes(seen)
+        hangs.set()
+        return Served(hang=True)
+
+    endpoint.answer = until_first_messages
+    if there == "an old file to replace":
+        cases.write_text("old\n")
+        os.utime(cases, (0, 0))
+    force = ("--force",) if there == "an old file to replace" else ()
+    with subprocess.Popen(
+        cli.command(*RUN, "-y", "-d", "cases.jsonl", *force), cwd=cli.folder, text=True, stdout=subprocess.DEVNULL,
+        env=cli.environment(OPENAI_BASE_URL=endpoint.base_url), stderr=subprocess.DEVNULL,
+    ) as process, killed_on_failure(process):  # fmt: skip
+        assert hangs.wait(30)
+        process.send_signal(how)
+        process.wait(30)
+    if there == "a file that came in between":
+        cases.write_text("mine\n")
+    endpoint.answer = writes
+    (row,) = json.loads(inside("sim", "runs", "--json").out)
+    resumed = inside("sim", "resume", row["run_id"])
+    assert resumed.code == 0, resumed.err
+    if there == "a file that came in between":
+        assert cases.read_text() == "mine\n"
+        return
+    rows = [json.loads(line) for line in cases.read_text().splitlines()]
+    assert [row["id"] for row in rows] == [case.id for case in read_run(saved(folder)).datapoints or ()]
 
 
 def test_json_of_a_run_is_one_document_also_when_nothing_is_saved(inside, folder: Path, endpoint: FakeEndpoint):

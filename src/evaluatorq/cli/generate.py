@@ -10,9 +10,11 @@ from evaluatorq.cli.layers import file_layer, flag_layer, layered, project_layer
 from evaluatorq.cli.making import NOT_FOR_MADE_CASES, Making, check_writable, datapoints_flag, without, write_cases
 from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
 from evaluatorq.cli.simulate import add_settings, refuse_existing
+from evaluatorq.model.runs import RunPlan
 from evaluatorq.reports.text import plural
 from evaluatorq.simulation.config import TARGETS
 from evaluatorq.simulation.orders import GenerateConfig, OrderOptions
+from evaluatorq.store.atomic import is_replaced
 
 INTERRUPTED = 130
 KEPT = frozenset({*OrderOptions.model_fields, "sim_model", "llm_config", "llm_parallelism", "seed"})
@@ -44,15 +46,17 @@ def run(args: argparse.Namespace) -> int:
     check_writable(path)
     making = Making(ask=not args.yes, quiet=args.quiet, every_problem=args.verbose > 0)
 
+    async def write(plan: RunPlan) -> None:
+        write_cases(path, plan.datapoints, as_dataset=args.dataset_format)
+
     async def make() -> int:
-        made = await run_generate(config, sinks=[making])
-        write_cases(path, made, as_dataset=args.dataset_format)
-        return len(made)
+        return len(await run_generate(config, sinks=[making], prepared=write, reopened=making.reopened))
 
     try:
         count = anyio.run(make)
     except KeyboardInterrupt:
         say("Interrupted. No file was written.")
         return INTERRUPTED
-    emit(f"{plural(count, 'case')} written to {path}")
+    tell = emit if is_replaced(path) else say  # what goes into a pipe, or our own output, is cases and nothing else
+    tell(f"{plural(count, 'case')} written to {path}")
     return 0

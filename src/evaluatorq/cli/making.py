@@ -13,6 +13,7 @@ from evaluatorq.model.cases import SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.model.runs import RunPlan
+from evaluatorq.model.spending import Spending
 from evaluatorq.ports import CaseOrder
 from evaluatorq.reports.text import one_line, plural
 from evaluatorq.simulation.config import INPUTS
@@ -41,6 +42,11 @@ class Making:
             say(one_line(f"Making {cases} with {firsts} by {order.model}{then}"))
         if self._ask:
             ask_to_start(order.conversations)
+
+    def reopened(self, spent: Spending) -> None:
+        """Says that a command that was stopped had made some of it already."""
+        if not self._quiet:
+            say(f"Going on with these cases where it was stopped: {spent.total.total_tokens:,} tokens are paid already")
 
     async def delivered(self, personas: int, scenarios: int, plan: RunPlan) -> None:
         """Says what was made, and what was not."""
@@ -71,6 +77,29 @@ def write_cases(path: Path, datapoints: Sequence[SimulationDatapoint], *, as_dat
         export_datapoints_to_jsonl(datapoints, path)
     else:
         replace_file(path, (case.model_dump_json(exclude_none=True).encode() + b"\n" for case in datapoints))
+
+
+def deliver_cases(plan: RunPlan) -> None:
+    """Writes the cases of a run where its plan wants them, unless they are there; what prevents it is said.
+
+    A file that somebody else put there in the meantime stays.
+    """
+    wanted = plan.cases_file
+    if wanted is None or plan.redacted:
+        return
+    path = Path(wanted.path)
+    try:
+        if not path.is_file() or (wanted.replaces and path.stat().st_mtime < plan.created_at.timestamp()):
+            write_cases(path, plan.datapoints)
+        elif not wanted.replaces:
+            say(f"{path} exists by now and is left as it is; the run's file has the cases as well")
+    except (OSError, StoreError) as error:
+        say(f"{error}; the run goes on, its file has the cases as well")
+
+
+async def prepared(plan: RunPlan) -> None:
+    """``deliver_cases``, for whoever makes cases."""
+    deliver_cases(plan)
 
 
 def check_writable(path: Path | None) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 from evaluatorq.cli.carry import add_manner, carry_out, manner_of
 from evaluatorq.cli.console import emit_file, say
 from evaluatorq.cli.layers import flag_layer
-from evaluatorq.cli.making import Making
+from evaluatorq.cli.making import Making, deliver_cases, prepared
 from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
 from evaluatorq.errors import RunNotFound
 from evaluatorq.ports import Sink
 from evaluatorq.run.outcome import NOT_THE_AGENTS, RunOutcome
 from evaluatorq.store.drafts import is_draft
+from evaluatorq.store.journal import JournalReader
 from evaluatorq.store.journal_index import ended_rows
 from evaluatorq.store.runs import find_journal, find_run, iter_results, read_header
 
@@ -50,8 +51,16 @@ def run(args: argparse.Namespace) -> int:
     if is_draft(folder):
         making = Making(ask=False, quiet=args.quiet, every_problem=args.verbose > 0)
         return carry_out(lambda sinks: _make(folder, overrides, [making, *sinks]), manner_of(args))
+    _deliver_what_is_missing(folder)
     start = partial(_start, folder.name, overrides, retry_errors=args.retry_errors)
     return carry_out(start, replace(manner_of(args), journal=True))
+
+
+def _deliver_what_is_missing(folder: Path) -> None:
+    """A run that was stopped when its cases were nearly made may still owe them to a file."""
+    plan, _ = JournalReader(folder).sparse_plan()
+    if plan.cases_file is not None and (plan.cases_file.replaces or not Path(plan.cases_file.path).is_file()):
+        deliver_cases(JournalReader(folder).plan)
 
 
 def _complete(folder: Path) -> Path | None:
@@ -70,7 +79,7 @@ def _has_faults(path: Path) -> bool:
 async def _make(folder: Path, overrides: Mapping[str, object], sinks: Sequence[Sink]) -> RunOutcome:
     from evaluatorq.simulation.generation import resume_made  # noqa: PLC0415  not needed to refuse bad options
 
-    return await resume_made(folder, sinks=sinks, overrides=overrides)
+    return await resume_made(folder, sinks=sinks, overrides=overrides, prepared=prepared)
 
 
 async def _start(

@@ -8,20 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from evaluatorq.cli.carry import add_manner, carry_out, manner_of
-from evaluatorq.cli.console import say
 from evaluatorq.cli.layers import file_layer, flag_layer, layered, project_layer
 from evaluatorq.cli.making import (
     NOT_FOR_MADE_CASES,
     Making,
     check_writable,
     datapoints_flag,
+    prepared,
     without,
-    write_cases,
 )
 from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
 from evaluatorq.cli.simulate import DEFAULTS, SOURCES, add_settings, printable, refuse_existing
-from evaluatorq.errors import StoreError
-from evaluatorq.model.runs import RunPlan
+from evaluatorq.model.runs import CasesFile
 from evaluatorq.ports import Sink
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.simulation.orders import RunConfig
@@ -42,25 +40,18 @@ def run(args: argparse.Namespace) -> int:
     file = file_layer(args.config, RunConfig) if args.config else {}
     project = without(project_layer(), NOT_FOR_MADE_CASES)
     config = layered(RunConfig, (DEFAULTS, project, file, flag_layer(given_config(args, RunConfig))))
-    cases_file = Path(args.cases_file) if args.cases_file else None
+    path = Path(args.cases_file) if args.cases_file else None
     if not args.force:
-        refuse_existing(config.results, config.report_path, config.report_md, config.report_html, cases_file)
-    check_writable(cases_file)
+        refuse_existing(config.results, config.report_path, config.report_md, config.report_html, path)
+    check_writable(path)
     making = Making(ask=not (args.yes or args.json), quiet=args.quiet, every_problem=args.verbose > 0)
     manner = replace(manner_of(args), dead_rows_fail=config.raise_on_execution_failure, journal=config.journal)
+    cases_file = CasesFile(path=str(path.absolute()), replaces=args.force) if path is not None else None
     with printable(config, manner) as (carried, how):
         return carry_out(lambda sinks: _start(carried, [making, *sinks], cases_file), how)
 
 
-async def _start(config: RunConfig, sinks: Sequence[Sink], cases_file: Path | None) -> RunOutcome:
+async def _start(config: RunConfig, sinks: Sequence[Sink], cases_file: CasesFile | None) -> RunOutcome:
     from evaluatorq.simulation.generation import run_made  # noqa: PLC0415  not needed to refuse bad options
 
-    async def prepared(plan: RunPlan) -> None:
-        if cases_file is None:
-            return
-        try:
-            write_cases(cases_file, plan.datapoints)
-        except StoreError as error:
-            say(f"{error}; the run goes on, its file has the cases as well")
-
-    return await run_made(config, sinks=sinks, prepared=prepared)
+    return await run_made(config, sinks=sinks, prepared=prepared, cases_file=cases_file)

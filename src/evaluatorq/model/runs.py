@@ -68,14 +68,21 @@ class Limits(Record):
     stop_on_violation: bool = False
 
 
+class CasesFile(Record):
+    """A file that the cases of a run go to once they are made; ``replaces`` allows one that was there before."""
+
+    path: str
+    replaces: bool = False
+
+
 class RunPlan(Record):
     """The first line of a journal: enough to resume the run in another process without any other file.
 
     ``config`` is what the user asked for, without credentials; the rest says what was resolved. ``evaluation_name`` is
     the label that was given, where ``run_name`` may be made up. ``redacted`` says that the datapoints are not as they
     were given, so that whoever goes on has to give them again. ``spent`` is what making the datapoints cost, and
-    ``problems`` what could not be made. ``origin`` names the run whose conversations these are made from, and
-    ``source_rows`` which of them.
+    ``problems`` what could not be made; ``cases_file`` is where they are wanted as well. ``origin`` names the run whose
+    conversations these are made from, and ``source_rows`` which of them.
     """
 
     journal_version: int = JOURNAL_VERSION
@@ -101,6 +108,7 @@ class RunPlan(Record):
     spent: Spending = NO_SPENDING
     problems: tuple[str, ...] = ()
     redacted: bool = False
+    cases_file: CasesFile | None = None
     datapoints: tuple[SimulationDatapoint, ...]
 
     def thread_id(self, row: int) -> str:

@@ -137,9 +137,9 @@ def _check_same_agent(plan: RunPlan, target: TargetFacts) -> None:
         )
 
 
-def redactor_of(config: SimulationConfig, crew: Crew, plan: RunPlan) -> Redactor:
+def redactor_of(config: SimulationConfig, crew: Crew | None, plan: RunPlan) -> Redactor:
     """What keeps out of the run's files what its options, its cases and its agent's credentials say."""
-    held: object = getattr(crew.target, "secrets", ())
+    held: object = () if crew is None else getattr(crew.target, "secrets", ())
     secrets = (*(held if isinstance(held, tuple) else ()), *keys_among(model_credentials(config)))
     scenarios = (datapoint.scenario for datapoint in plan.datapoints)
     return redactor_for(redaction_rules(config), secrets, scenarios)

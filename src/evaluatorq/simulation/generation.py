@@ -6,7 +6,9 @@ before anything is spent. Partial failure keeps what worked: what did not is log
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -31,8 +33,8 @@ from evaluatorq.generate.slots import (
     share_of,
 )
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
-from evaluatorq.model.runs import RunPlan
-from evaluatorq.model.spending import Spending
+from evaluatorq.model.runs import CasesFile, RunPlan
+from evaluatorq.model.spending import NO_SPENDING, Spending
 from evaluatorq.ports import CaseOrder, Commissioned, Sink
 from evaluatorq.roles.prompts import PROMPT_VERSION
 from evaluatorq.run.clock import SystemClock
@@ -48,22 +50,38 @@ from evaluatorq.simulation.api import (
     run_options,
 )
 from evaluatorq.simulation.assemble import Cases, assembled, plan_of, redaction_rules
-from evaluatorq.simulation.drafting import Drafting, drafting
+from evaluatorq.simulation.drafting import Drafting, drafting, ordered_cases
 from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.models import Models, fast_model, fast_place, opened_models
-from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, RunConfig, RunOptions
+from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, OrderOptions, RunConfig, RunOptions
 from evaluatorq.simulation.report_files import check_outputs, write_outputs
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
-from evaluatorq.simulation.workshop import Openings, Workshop, paired, retry_of, some, spoken
+from evaluatorq.simulation.workshop import (
+    PERSONAS,
+    SCENARIOS,
+    Openings,
+    Workshop,
+    paired,
+    retry_of,
+    some,
+    spoken,
+)
 from evaluatorq.store.drafts import read_draft
 
 _log = logging.getLogger(__name__)
 _UNBOUNDED = 100
 """Requests at once where the options set no limit."""
 
+_DECIDING = frozenset({*OrderOptions.model_fields, "sim_base_url", "llm_config", "seed"})
+
 Prepared = Callable[[RunPlan], Awaitable[None]]
+Reopened = Callable[[Spending], None]
+
+
+def _ignored(_spent: Spending) -> None:
+    """Nobody wants to know."""
 
 
 class GeneratedDatapoints(list[SimulationDatapoint]):
@@ -92,9 +110,19 @@ async def generate(**options: Unpack[GenerateOptions]) -> GeneratedDatapoints:
     return made
 
 
-async def run_generate(config: GenerateConfig, *, sinks: Sequence[Sink] = ()) -> GeneratedDatapoints:
-    """Makes what ``config`` describes; ``sinks`` watch it."""
-    draft = RunPlan(
+async def run_generate(
+    config: GenerateConfig,
+    *,
+    sinks: Sequence[Sink] = (),
+    prepared: Prepared | None = None,
+    reopened: Reopened = _ignored,
+) -> GeneratedDatapoints:
+    """Makes what ``config`` describes; ``sinks`` watch it.
+
+    Where ``prepared`` puts the cases away, every answer is on disk until it has. ``reopened`` is told before the first
+    request what a process that was stopped had spent on the same cases.
+    """
+    blank = RunPlan(
         run_id=uuid.uuid4().hex,
         run_name=config.run_name or "generate",
         created_at=SystemClock().now(),
@@ -104,8 +132,24 @@ async def run_generate(config: GenerateConfig, *, sinks: Sequence[Sink] = ()) ->
         datapoints=(),
     )
     async with opened_models(config.llm_config, _at_once(config), config.generation_client) as models:
-        plan = await _made(config, draft, models, await _ordered(config, draft, sinks))
+        watchers = await _ordered(config, blank, sinks)
+        if prepared is None:
+            plan = await _made(config, blank, models, watchers)
+        else:
+            redactor, texts = redactor_of(config, None, blank), not redaction_rules(config)
+            with ordered_cases(blank, _order_of(config), redactor, texts=texts) as desk:
+                if desk.spent != NO_SPENDING:
+                    reopened(desk.spent)
+                plan = await _made_alive(config, blank, models, watchers, desk)
+                await prepared(plan)
     return GeneratedDatapoints(plan.datapoints, plan.problems, plan.spent)
+
+
+def _order_of(config: GenerateConfig) -> str:
+    """What tells one order of cases from another: all that decides what models are asked."""
+    asked = {name: value for name, value in config.recorded().items() if name in _DECIDING}
+    text = json.dumps([asked, fast_model(config), PROMPT_VERSION], sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 # ---------------------------------------------------------------- a whole run
@@ -144,16 +188,20 @@ async def run_made(
     keep: bool = False,
     prepared: Prepared | None = None,
     draft: RunPlan | None = None,
+    cases_file: CasesFile | None = None,
 ) -> RunOutcome:
     """Makes the cases that ``config`` orders, shows ``prepared`` the plan, and simulates them.
 
-    With the plan of an earlier ``draft`` it goes on with that run: what was answered is not asked again.
+    With the plan of an earlier ``draft`` it goes on with that run: what was answered is not asked again. The plan says
+    of ``cases_file`` that the cases go there, for ``prepared`` and for whoever goes on.
     """
     check_outputs(config)
     async with assembled(config, _at_once(config)) as assembly, served(assembly.crew, config) as crew:
-        plan = plan_of(config, Cases(()), assembly, now=SystemClock().now()).model_copy(update={"mode": "run"})
+        plan = plan_of(config, Cases(()), assembly, now=SystemClock().now())
+        plan = plan.model_copy(update={"mode": "run", "cases_file": cases_file})
         if draft is not None:
-            plan = plan.model_copy(update={"run_id": draft.run_id, "created_at": draft.created_at})
+            earlier = ("run_id", "created_at", "cases_file")
+            plan = plan.model_copy(update={name: getattr(draft, name) for name in earlier})
         watchers = await _ordered(config, plan, sinks)
         options = run_options(config, plan, keep=keep)
         hidden, texts = partial(redactor_of, config, crew), not redaction_rules(config)
@@ -168,12 +216,18 @@ async def run_made(
     return outcome
 
 
-async def resume_made(folder: Path, *, sinks: Sequence[Sink] = (), overrides: Mapping[str, object]) -> RunOutcome:
+async def resume_made(
+    folder: Path,
+    *,
+    sinks: Sequence[Sink] = (),
+    overrides: Mapping[str, object],
+    prepared: Prepared | None = None,
+) -> RunOutcome:
     """Goes on with a run that was stopped while its cases were made. ``overrides`` replace options of the start."""
     draft = read_draft(folder)
     options = resumed_options(draft, overrides)
     config = RunConfig.parse(options, where=f"run {draft.run_id}")
-    return await run_made(config, sinks=sinks, draft=draft)
+    return await run_made(config, sinks=sinks, draft=draft, prepared=prepared)
 
 
 # ---------------------------------------------------------------- the making
@@ -219,7 +273,7 @@ async def _made(
         seed=config.seed,
         bill=None if desk is None else desk.bill(),
     )
-    cases = await _cases(config, workshop)
+    cases = await _cases(config, workshop, desk)
     pairs = paired(cases.personas, cases.scenarios)
     openings = Openings([pair.first_message for pair in pairs])
 
@@ -249,7 +303,7 @@ class _Cases:
     problems: list[str]
 
 
-async def _cases(config: RunConfig, workshop: Workshop) -> _Cases:
+async def _cases(config: RunConfig, workshop: Workshop, desk: Drafting | None) -> _Cases:
     about = About(config.agent_description or "", wishes=config.generation_instructions)
     people: Made[Persona] = Made()
 
@@ -260,6 +314,10 @@ async def _cases(config: RunConfig, workshop: Workshop) -> _Cases:
     async with anyio.create_task_group() as group:
         group.start_soon(find_people)
         situations = await workshop.scenarios(about, _scenario_slots(config))
+    if desk is not None:
+        for kind, made in ((PERSONAS, people.by_slot), (SCENARIOS, situations.by_slot)):
+            if not made:
+                desk.came_to_nothing(kind.plural)
     return _Cases(some(people), some(situations), [*people.problems, *situations.problems])
 
 

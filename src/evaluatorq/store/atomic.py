@@ -87,6 +87,11 @@ def try_to_write(target: Path) -> None:
         raise StoreError(f"cannot write {target}: {os.strerror(errno.EACCES)}")
 
 
+def is_replaced(target: Path) -> bool:
+    """What is written to ``target`` is a file of its own, and not part of a stream."""
+    return _stream_at(target) is None
+
+
 def _stream_at(target: Path) -> Path | int | None:
     """What is written into rather than replaced: a pipe, a device of characters, or our own output, by its number."""
     try:

@@ -1,7 +1,8 @@
 """A run before its first conversation, while a model makes its cases: the plan without them, and every paid answer.
 
 JSON Lines beside the journal that is to come, whole lines only. Whoever goes on asks the same questions, and those that
-were answered are not asked again. What may not be written is kept as its cost alone.
+were answered are not asked again. What may not be written is kept as its cost alone. An order of cases without a run
+has such a file in a folder of its own until its cases are where they were wanted.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import os
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Self
 
@@ -21,15 +24,27 @@ from evaluatorq.model.runs import RunPlan
 from evaluatorq.model.spending import NO_SPENDING, Spending
 from evaluatorq.ports import ChatReply
 from evaluatorq.store.atomic import PRIVATE_FILE, make_private_dir
-from evaluatorq.store.journal import DRAFT, hold, parts_of
+from evaluatorq.store.journal import DRAFT, hold, is_held, parts_of
+
+
+class Unusable(Record):
+    """Why an answer could not be used: its question was asked better at once, and would be again."""
+
+    code: str
+    message: str
 
 
 class Paid(Record):
-    """One answer: the digest of its question, what it cost, and what it said where that may be written."""
+    """One answer: the digest of its question, what it cost, and what it said where that may be written.
 
-    question: str
-    spent: Spending
-    reply: ChatReply | None = None
+    ``about`` is what was asked for. A line with ``forgets`` takes back what was said about that so far, not its cost.
+    """
+
+    question: str = ""
+    spent: Spending = NO_SPENDING
+    reply: ChatReply | Unusable | None = None
+    about: str = ""
+    forgets: str | None = None
 
 
 _PAID = TypeAdapter(Paid)
@@ -51,7 +66,8 @@ class Draft:
     spent: Spending = NO_SPENDING
     _file: int = -1
     _lock: int = -1
-    _answers: dict[str, deque[ChatReply]] = field(default_factory=lambda: defaultdict(deque))
+    _told: set[str] = field(default_factory=set)
+    _answers: dict[str, deque[ChatReply | Unusable]] = field(default_factory=lambda: defaultdict(deque))
 
     @classmethod
     def begin(cls, folder: Path, plan: RunPlan, may_write: MayWrite) -> Self:
@@ -69,29 +85,47 @@ class Draft:
         draft._open()
         if not (folder / DRAFT).read_bytes().endswith(b"\n"):
             draft._write(b"")  # the line that a killed process did not finish must not swallow the next
-        for paid in _lines(folder):
-            draft.spent += paid.spent
-            if paid.reply is not None:
-                draft._answers[paid.question].append(paid.reply)
+        draft._read()
         return draft
 
-    def answered(self, question: str) -> ChatReply | None:
+    def answered(self, question: str) -> ChatReply | Unusable | None:
         """What an earlier process was told; each answer is given once."""
         answers = self._answers.get(question)
         return answers.popleft() if answers else None
 
-    def note(self, question: str, spent: Spending, reply: ChatReply | None = None) -> None:
+    def note(
+        self, question: str, spent: Spending, reply: ChatReply | Unusable | None = None, *, about: str = ""
+    ) -> None:
         """Puts down what a question cost, and its answer. ``StoreError`` when that cannot be written."""
         self.spent += spent
-        line = _PAID.dump_json(Paid(question=question, spent=spent, reply=reply), exclude_defaults=True)
+        line = _PAID.dump_json(Paid(question=question, spent=spent, reply=reply, about=about), exclude_defaults=True)
         if reply is not None and not self.may_write(line):
             line = _PAID.dump_json(Paid(question=question, spent=spent), exclude_defaults=True)
+        elif reply is not None:
+            self._told.add(about)
         self._write(line)
+
+    def forget(self, about: str) -> None:
+        """What was answered about this came to nothing, so a later process asks anew. What it cost stays."""
+        if about in self._told:
+            self._write(_PAID.dump_json(Paid(forgets=about), exclude_defaults=True))
 
     def close(self) -> None:
         """Gives the run free."""
         os.close(self._file)
         os.close(self._lock)
+
+    def _read(self) -> None:
+        kept: list[Paid] = []
+        for paid in _lines(self.folder):
+            self.spent += paid.spent
+            if paid.forgets is not None:
+                kept = [one for one in kept if one.about != paid.forgets]
+            kept.append(paid)
+        for paid in kept:
+            if paid.reply is not None:
+                self._answers[paid.question].append(paid.reply)
+                self._told.add(paid.about)
 
     def _open(self) -> None:
         self._lock = hold(self.folder)
@@ -108,6 +142,20 @@ class Draft:
             raise StoreError(f"cannot write {self.folder / DRAFT}: {error.strerror}") from error
         if written <= len(line):
             raise StoreError(f"cannot write {self.folder / DRAFT}: the disk is full")
+
+
+def open_order(folder: Path, plan: RunPlan, may_write: MayWrite) -> Draft:
+    """The draft of an order of cases: one that a process left behind, or a new one.
+
+    ``folder`` is named by the order. Somebody who makes the same cases at this moment has a draft of his own.
+    """
+    for place in (folder.with_name(f"{folder.name}-{number}") for number in count(1)):
+        if not (place / DRAFT).exists():
+            return Draft.begin(place, plan, may_write)
+        if not is_held(place):
+            with suppress(ReplayError):  # a draft whose first line was never written holds nothing
+                return Draft.reopen(place, may_write)
+    raise AssertionError("numbers do not end")
 
 
 def read_draft(folder: Path) -> RunPlan:

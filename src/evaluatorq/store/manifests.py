@@ -51,5 +51,16 @@ def is_alive(manifest: RunManifest) -> bool:
             return False
         except PermissionError:
             pass
+        if _is_dead_but_known(manifest.pid):
+            return False
     beat = manifest.heartbeat_at
     return beat is not None and datetime.now(UTC) - beat < STALE_AFTER
+
+
+def _is_dead_but_known(pid: int) -> bool:
+    """A process that ended and whose parent has not asked after it yet; only Linux says so in a file."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return status.rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])  # a name in parentheses may hold anything

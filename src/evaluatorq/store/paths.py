@@ -5,6 +5,7 @@
     <name>_<UTC stamp>.json           finished runs only
     .manifests/<run_id>.json          status of a run, also while it runs
     .journal/<run_id>/0001.jsonl      one append-only journal per writing process
+  drafts/<order>/draft.jsonl          cases being made without a run, until they are written
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ def manifests_dir(runs_dir: Path) -> Path:
 def journals_dir(runs_dir: Path) -> Path:
     """The folder of journals."""
     return runs_dir / ".journal"
+
+
+def drafts_dir() -> Path:
+    """The folder of orders of cases that are not carried out yet."""
+    return store_dir() / "drafts"
 
 
 def sanitise_run_name(name: str, otherwise: str = "sim") -> str:
