@@ -54,7 +54,7 @@ REQUESTS = {
 def bare(session: aiohttp.ClientSession, chat: OpenAIChat, request: ChatRequest) -> Ask:
     """The same request with nothing around it."""
     form = chat.abilities.form if request.prefix.answer else None
-    body = make_body(make_head(chat.name, request.prefix, chat.sampling, chat.abilities, form), request)
+    body = make_body(make_head(chat.name, request.prefix, chat.sampling, chat.abilities, form, {}), request)
     url, headers = chat.endpoint.chat_url, chat.endpoint.request_headers()
 
     async def ask() -> object:

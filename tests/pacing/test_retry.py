@@ -114,3 +114,18 @@ def test_one_controller_counts_each_of_its_calls_from_the_start() -> None:
         assert retrying.attempts == 1
 
     on_virtual_clock(scene)
+
+
+@pytest.mark.parametrize("asked", [0.2, 1.0, 60.0])
+def test_calls_that_were_told_when_to_come_back_come_after_that_and_not_all_at_once(asked: float) -> None:
+    refused = CallError("rate_limit", "slow down", retryable=True, retry_after=asked)
+
+    def waits(unlucky: int) -> list[float]:
+        drawn = [RetryPolicy().delay(refused, unlucky=unlucky, reasked=0, chance=n / 100) for n in range(100)]
+        return [wait for wait in drawn if wait is not None]
+
+    first, second = waits(1), waits(2)
+    assert min(first) == asked
+    assert asked < max(first) <= asked * 1.1
+    assert len(set(first)) == 100
+    assert max(second) > asked + 0.9  # not enough: the next time the spread is that of the backoff
