@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -140,6 +142,15 @@ async def test_a_header_that_comes_twice_is_a_list_and_names_are_in_lower_case()
 
 
 # ---------------------------------------------------------------- connections
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uvloop has no Windows")
+def test_any_event_loop_of_asyncio_will_do() -> None:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(once(saying(HELLO))).body == b"hello"
+        assert runner.run(failure(closing(HELLO[:-2]))).code == "truncated_response"
 
 
 async def test_a_connection_serves_one_request_after_the_other() -> None:

@@ -8,6 +8,7 @@ be taken for the next.
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol, runtime_checkable
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -17,6 +18,19 @@ from evaluatorq.llm.reading import MOST_BYTES
 MOST_RECEIVED = MOST_BYTES + 1_000_000
 """So many bytes may come for one answer, its head and its framing included."""
 _UNREADABLE = (HttpParserError, HttpParserUpgrade)
+
+
+@runtime_checkable
+class Writable(Protocol):
+    """What is asked of a transport; those of uvloop are not asyncio's by type."""
+
+    def write(self, data: bytes) -> None:
+        """Sends it, now or as soon as there is room."""
+        ...
+
+    def abort(self) -> None:
+        """Closes at once."""
+        ...
 
 
 class Connection(asyncio.Protocol):
@@ -31,7 +45,7 @@ class Connection(asyncio.Protocol):
         self.idle_since = 0.0
         self._loop = asyncio.get_running_loop()
         self._parser = HttpResponseParser(self)
-        self._transport = asyncio.WriteTransport()
+        self._transport: Writable = asyncio.WriteTransport()
         self._waiting: asyncio.Future[Answer] | None = None
         self._headers: dict[str, str] = {}
         self._body = bytearray()
@@ -58,7 +72,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Requests may be written from now on."""
-        assert isinstance(transport, asyncio.WriteTransport)
+        assert isinstance(transport, Writable)
         self._transport = transport
         self.usable = True
 
