@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
+from email.utils import format_datetime
 
 import pytest
 
@@ -70,40 +72,77 @@ async def test_cases_come_from_endpoints_of_every_ability_and_the_spend_is_the_s
     assert made.spent.usage["first_messages"].calls == 6
 
 
-LIMITED = {"message": "Slow down.", "type": "rate_limit_exceeded", "code": "rate_limit_exceeded"}
+LIMITED = json.dumps({"error": {"message": "Slow down.", "type": "t", "code": "rate_limit_exceeded"}}).encode()
 HALF = completion({"content": "{"}).body[:40]
-FAULTS: dict[str, tuple[Served, bool]] = {
-    "429": (Served(json.dumps({"error": LIMITED}).encode(), 429), False),
-    "429 with seconds": (Served(json.dumps({"error": LIMITED}).encode(), 429, {"retry-after": "0.05"}), False),
-    "500": (Served(b"{}", 500), False),
-    "503": (Served(b"busy", 503), False),
-    "hang": (Served(hang=True), True),
-    "dropped": (Served(drop=True), True),
-    "cut body": (Served(HALF, cut=True), True),
-    "malformed JSON": (Served(HALF), True),
+AT_ONCE = format_datetime(datetime.now(UTC), usegmt=True)
+FAULTS: dict[str, tuple[Served, str]] = {
+    "429": (Served(LIMITED, 429), "free"),
+    "429 with seconds": (Served(LIMITED, 429, {"retry-after": "0.05"}), "free"),
+    "429 with a date": (Served(LIMITED, 429, {"retry-after": AT_ONCE}), "free"),
+    "500": (Served(b"{}", 500), "free"),
+    "503": (Served(b"busy", 503), "free"),
+    "503 with seconds": (Served(b"busy", 503, {"retry-after": "0.05"}), "free"),
+    "hang": (Served(hang=True), "unknown"),
+    "slow body": (Served(completion().body, slow=True), "unknown"),
+    "dropped": (Served(drop=True), "unknown"),
+    "cut body": (Served(HALF, cut=True), "unknown"),
+    "malformed JSON": (Served(HALF), "unknown"),
+    "empty content": (completion({"content": ""}), "paid"),
 }
-"""What a request meets, and whether its cost is then unknown."""
+"""What a request meets, and what that costs: nothing, nobody knows, or as much as an answer."""
+LASTING: dict[str, tuple[Served, str]] = {
+    "400": (Served(b'{"error": {"message": "No."}}', 400), "free"),
+    "404": (Served(b'{"error": {"message": "No."}}', 404), "free"),
+    "413": (Served(b"too long", 413), "free"),
+    "401": (Served(b'{"error": {"message": "No."}}', 401), "free"),
+}
+CALLS = {"timeout_ms": 300, "retry_count": 2}
+WISHES = {"generation": ("personas", "scenarios"), "first_messages": ("user_message",)}
 
 
+@pytest.mark.parametrize("category", WISHES)
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_fault_that_passes_costs_no_case_and_is_on_the_bill(endpoint: FakeEndpoint, fault: str):
-    served, is_unknown = FAULTS[fault]
+async def test_a_fault_that_passes_costs_no_case_and_is_on_the_bill(endpoint: FakeEndpoint, fault: str, category: str):
+    served, cost = FAULTS[fault]
     seen_before: set[str] = set()
 
     def first_fails(seen: Seen) -> Served:
-        question = json.dumps(seen.body["messages"][1:])  # the first may say in which form to answer
-        if question in seen_before:
+        question = json.dumps(seen.body["messages"][1])  # the first may say in which form to answer
+        if written(seen)[0] not in WISHES[category] or question in seen_before:
             return any_form(seen)
         seen_before.add(question)
         return served
 
     endpoint.answer = first_fails
-    made = await generate(**OPTIONS, llm_config={"timeout_ms": 700, "retry_count": 2})
+    made = await generate(**OPTIONS, llm_config=CALLS)
     assert (len(made), made.problems) == (6, [])
-    answered = len(endpoint.seen) - len(seen_before)
+    faults = len(seen_before)
+    assert faults
+    answered = len(endpoint.seen) - faults * (cost != "paid")
     assert made.spent.total.total_tokens == 15 * answered
     assert sum(usage.calls for usage in made.spent.usage.values()) == answered
-    assert sum(made.spent.unread.values()) == (len(seen_before) if is_unknown else 0)
+    assert made.spent.unread == ({category: faults} if cost == "unknown" else {})
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, *LASTING])
+async def test_a_fault_that_stays_where_cases_are_made_is_named_and_nothing_is_made(endpoint: FakeEndpoint, fault: str):
+    endpoint.answer = lambda _seen: {**FAULTS, **LASTING}[fault][0]
+    with pytest.raises(SimulationError, match=r"persona.* could not be made: \S+"):
+        await generate(**OPTIONS, llm_config={**CALLS, "retry_count": 1})
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, *LASTING])
+async def test_a_fault_that_stays_where_first_messages_are_made_is_named_and_the_cases_are_kept(
+    endpoint: FakeEndpoint, fault: str
+):
+    served, cost = {**FAULTS, **LASTING}[fault]
+    endpoint.answer = lambda seen: served if written(seen)[0] == "user_message" else any_form(seen)
+    made = await generate(**OPTIONS, llm_config={**CALLS, "retry_count": 1})
+    assert [case.first_message for case in made] == [""] * 6
+    assert all("first message" in problem for problem in made.problems)
+    faults = len(endpoint.seen) - 2
+    assert made.spent.total.calls == 2 + faults * (cost == "paid")
+    assert made.spent.unread == ({"first_messages": faults} if cost == "unknown" else {})
 
 
 async def test_no_more_requests_are_under_way_than_was_said(endpoint: FakeEndpoint):

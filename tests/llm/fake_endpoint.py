@@ -14,7 +14,9 @@ Body = dict[str, object]
 
 @dataclass
 class Served:
-    """One HTTP answer. ``cut`` promises more than it sends; ``hang`` sends nothing; ``drop`` closes the connection."""
+    """One HTTP answer. ``cut`` promises more than it sends; ``hang`` sends nothing; ``drop`` closes the connection;
+    ``slow`` sends the first half of its body and no more.
+    """
 
     body: bytes = b""
     status: int = 200
@@ -22,6 +24,7 @@ class Served:
     cut: bool = False
     hang: bool = False
     drop: bool = False
+    slow: bool = False
 
 
 @dataclass
@@ -121,6 +124,12 @@ class FakeEndpoint:
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(served.body) + 100 * served.cut))
                 self.end_headers()
+                if served.slow:
+                    self.wfile.write(served.body[: len(served.body) // 2])
+                    self.wfile.flush()
+                    fake.over.wait()
+                    self.close_connection = True
+                    return
                 self.wfile.write(served.body)
                 self.close_connection = self.close_connection or served.cut
 
