@@ -36,6 +36,19 @@ def test_a_comparison_is_json_and_markdown_as_well(two_runs, folder):
     assert (folder / "out" / "report.md").read_text().startswith("## ❌ worse")
 
 
+def test_a_subset_is_compared_with_the_whole_and_says_so_everywhere(two_runs):
+    chosen = ("--only", "Blunt*", "--from-run", "good", "--offline", "-q")
+    assert two_runs("sim", "simulate", *chosen, "-n", "part", "--target", "demo").code == 0
+    assert two_runs("sim", "rejudge", "part", "--offline", "-q", "-n", "judged").code == 0
+    for name in ("part", "judged"):
+        found = json.loads(two_runs("sim", "compare", "good", name, "--json").out)
+        assert (found["subset"], found["left_out"]) == ("subset of 1 of 6 cases, chosen by only 'Blunt*'", {})
+        assert len(found["not_asked"]) == 5
+    held = two_runs("sim", "gate", "part", "--baseline", "good", "--max-lost", "0")
+    assert held.code == 0
+    assert "✓ gate: holds (subset of 1 of 6 cases, chosen by only 'Blunt*')" in held.out
+
+
 def test_a_control_run_takes_its_noise_out(two_runs):
     compared = two_runs("sim", "compare", "good", "flawed", "--control", "good", "--json")
     assert json.loads(compared.out)["measures"][0]["noise"] == 0.0

@@ -12,6 +12,8 @@ from evaluatorq.model.results import TerminatedBy
 from evaluatorq.records.compare import Comparison, compare_facts
 from evaluatorq.records.facts import run_facts
 from evaluatorq.records.statistics import sign_test
+from evaluatorq.reports.comparison import render_comparison
+from evaluatorq.reports.markdown import comparison_markdown
 from evaluatorq.testing import a_datapoint, a_persona, a_scenario
 from made_runs import CRITERIA, datapoints, facts, header, run_of, talk
 
@@ -179,6 +181,22 @@ def test_losses_in_samples_without_a_partner_are_not_hidden() -> None:
     found = compare_facts(run_of(once, [GOOD] * 12), run_of(twice, [GOOD, RUDE] * 12))
     assert found.left_out == {"sample without a partner": 12}
     assert found.word == "could not measure"
+
+
+def test_cases_that_the_runs_own_selection_leaves_out_are_not_asked_and_the_others_are_missed() -> None:
+    points = datapoints(30)
+    chosen = [point for point in points if point.persona.name.startswith("P1")]
+    whole = run_of(points, [GOOD] * 30)
+    found = compare_facts(whole, run_of(chosen[:-1], [GOOD] * 10, config={"only": " p1*"}))
+    assert (found.subset, len(found.not_asked)) == ("subset of 11 of 30 cases, chosen by only ' p1*'", 19)
+    assert (len(found.only_a), found.left_out) == (1, {"only in A": 1})
+    assert found.headline.endswith("; subset of 11 of 30 cases, chosen by only ' p1*'")
+    shown = " ".join(render_comparison(found, width=200).split())
+    assert "nothing is said of the other 19" in shown
+    assert "not asked: P0 · " in shown
+    assert "subset of 11 of 30 cases" in comparison_markdown(found)
+    nameless = run_of(chosen, [GOOD] * 11, config={"only": " "})
+    assert compare_facts(whole, nameless).left_out == {"only in A": 19}
 
 
 def test_what_the_same_agent_does_twice_is_noise_and_no_change() -> None:

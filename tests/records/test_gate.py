@@ -14,6 +14,7 @@ from evaluatorq.records.facts import RunFacts
 from evaluatorq.records.gate import gate
 from evaluatorq.records.gate_rules import GateReport, GateRules
 from evaluatorq.reports.gate import render_gate
+from evaluatorq.reports.markdown import gate_markdown
 from made_runs import datapoints, facts, run_of, talk
 
 GOOD, RUDE, LEAKS, UNSURE = (True, True), (False, True), (True, False), (True, None)
@@ -279,10 +280,17 @@ def test_given_rules_stand_alone_and_say_so_until_the_gates_own_are_asked_for_to
     assert (alone.state, len(alone.rules)) == ("holds", 1), "bad as ever is not worse"
     assert alone.note.startswith("Only these rules were asked; --strict adds: every conversation ended by itself")
     assert alone.note in render_gate(alone, width=300)
+    assert alone.warnings[0].startswith("6 of 6 conversations failed, as did 6 of 6 in the baseline: that is not worse")
+    assert render_gate(alone, width=300).rstrip().endswith("✓ gate: holds, though 6 of 6 conversations failed")
+    assert gate_markdown(alone).startswith("## ✅ Gate: holds, though 6 of 6 conversations failed\n")
     assert alone.rules[0].rule.endswith("by paired tests at 5 %")
     both = gate(leaking, GateRules.parse({"baseline": "before", "strict": True}), same)
     assert (both.state, len(both.rules), both.note) == ("broken", 2, "")
+    assert both.decision == "broken"
     assert gate(leaking, GateRules()).note == ""
+    fine = run_of(points, [GOOD] * 6)
+    held = gate(fine, GateRules.parse({"baseline": "before"}), compare_facts(leaking, fine))
+    assert (held.decision, held.warnings) == ("holds", ())
 
 
 def test_a_conversation_is_shown_once_with_all_that_it_breaks() -> None:
@@ -331,6 +339,24 @@ def test_a_baseline_of_which_most_cases_are_not_in_the_run_cannot_be_held_agains
     report = gate(nearly, GateRules.parse({"baseline": "whole"}), compare_facts(whole, nearly))
     assert report.state == "holds"
     assert report.rules[0].found.endswith("left out: only in A: 2")
+
+
+def test_a_subset_that_was_asked_for_is_decided_and_named_and_hides_nothing_that_was_lost() -> None:
+    points = datapoints(48)
+    chosen = [point for point in points if point.persona.name.startswith("P1")]
+    whole, part = run_of(points, [GOOD] * 48), run_of(chosen, [GOOD] * 11, config={"only": "P1"})
+    for rules in ({"baseline": "whole"}, {"baseline": "whole", "max_lost": 0}):
+        report = gate(part, GateRules.parse(rules), compare_facts(whole, part))
+        assert report.exit_code == 0
+        assert report.decision == "holds (subset of 11 of 48 cases, chosen by only 'P1')"
+        assert "subset of 11 of 48 cases" in report.rules[0].found
+        assert "subset of 11 of 48 cases" in render_gate(report, width=200).splitlines()[-1]
+        dropped = facts(chosen, [talk(p, i) for i, p in enumerate(chosen)][:9], config={"only": "P1"})
+        lost = run_of(chosen[:9], [GOOD] * 9, config={"only": "P1"})
+        for gone in (dropped, lost):
+            assert gate(gone, GateRules.parse(rules), compare_facts(whole, gone)).exit_code == 3
+        bad = run_of(chosen, [LEAKS] * 11, config={"only": "P1"})
+        assert gate(bad, GateRules.parse(rules), compare_facts(whole, bad)).state == "broken"
 
 
 def test_flakiness_that_was_not_measured_is_never_held() -> None:

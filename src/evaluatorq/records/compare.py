@@ -14,9 +14,11 @@ from datetime import datetime
 from typing import Literal
 
 from evaluatorq.model.base import Record
+from evaluatorq.records.chosen import selection_of
 from evaluatorq.records.facts import ConversationFacts, Quoted, RunFacts
 from evaluatorq.records.measures import CaseKey, Column, Kind, Measure, Word, judged, worded
 from evaluatorq.records.pairing import Pair, Pairing, paired
+from evaluatorq.records.verdicts import outcome_of
 
 COMPARISON_VERSION = 1
 MOST_LEFT_OUT = 0.1
@@ -29,7 +31,7 @@ _Key = tuple[Kind, str, str | None, str]
 
 
 class RunLabel(Record):
-    """One of the compared runs."""
+    """One of the compared runs. ``failed`` counts conversations that did not pass by the agent's own fault."""
 
     run_name: str
     run_id: str | None = None
@@ -39,6 +41,7 @@ class RunLabel(Record):
     conversations: int = 0
     errored: int = 0
     errored_by_agent: int = 0
+    failed: int = 0
     file: str | None = None
 
     @property
@@ -84,7 +87,8 @@ class ChangedCase(Record):
 class Comparison(Record):
     """B compared with A. ``unit`` is what counts as one independent observation; ``left_out`` says why pairs of
     conversations do not count. ``withheld`` says why there is no headline, where there is none. ``judges_differ``: two
-    judges read different conversations, so no difference is the agents' for sure.
+    judges read different conversations, so no difference is the agents' for sure. ``subset`` says in words of how many
+    of A's cases B was started with a selection, ``not_asked`` names the others, which nothing is decided over.
     """
 
     comparison_version: int = COMPARISON_VERSION
@@ -100,6 +104,8 @@ class Comparison(Record):
     left_out: dict[str, int]
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
+    not_asked: tuple[str, ...] = ()
+    subset: str = ""
     changed: tuple[ChangedCase, ...] = ()
     unpaired_samples: int = 0
     judges_differ: bool = False
@@ -131,19 +137,22 @@ def compare_facts(a: RunFacts, b: RunFacts, control: RunFacts | None = None) -> 
     compared = len(pairing.pairs) - sum(pair.errored for pair in pairing.pairs) - overall.left_out
     judges = _two_judges(a, b, pairing)
     withheld = _withheld(left_out, compared, overall) or judges
+    subset = _subset(pairing, selection_of(b))
     measures = [overall, *sorted(judged(columns[1:], SEED), key=lambda measure: _ORDER.index(measure.kind))]
     return Comparison(
         a=run_label(a),
         b=run_label(b),
         control=run_label(control) if control else None,
         word="could not measure" if withheld else overall.word,
-        headline=_headline(measures, withheld),
+        headline=_headline(measures, withheld) + (f"; {subset}" if subset else ""),
         withheld=withheld,
         datapoints=overall.datapoints,
         conversations=compared,
         left_out=left_out,
         only_a=tuple(case.name for case in pairing.only_a),
         only_b=tuple(case.name for case in pairing.only_b),
+        not_asked=tuple(case.name for case in pairing.not_asked),
+        subset=subset,
         changed=tuple(
             ChangedCase(datapoint_id=c.b.id, persona=c.b.persona, scenario=c.b.scenario, parts=c.parts)
             for c in pairing.changed
@@ -305,6 +314,11 @@ def _headline(measures: list[Measure], withheld: str | None) -> str:
     return f"{text}){also if overall.word != 'worse' else ''}"
 
 
+def _subset(pairing: Pairing, only: str | None) -> str:
+    asked = pairing.of - len(pairing.not_asked)
+    return f"subset of {asked} of {pairing.of} cases, chosen by only {only!r}" if pairing.not_asked else ""
+
+
 def _counted(measures: list[Measure]) -> str:
     first = measures[0].label
     return first if len(measures) == 1 else f"{first} and {len(measures) - 1} more"
@@ -335,6 +349,7 @@ def run_label(facts: RunFacts) -> RunLabel:
         conversations=len(talks),
         errored=sum(talk.errored for talk in talks),
         errored_by_agent=sum(talk.errored and talk.component == "target" for talk in talks),
+        failed=sum(outcome_of(talk.verdict, talk.component) is False for talk in talks),
         file=facts.source or None,
     )
 

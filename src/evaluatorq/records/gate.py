@@ -14,10 +14,10 @@ from fnmatch import fnmatchcase
 from evaluatorq.errors import ConfigError
 from evaluatorq.records.compare import Comparison, run_label
 from evaluatorq.records.facts import ConversationFacts, Quoted, RunFacts
+from evaluatorq.records.gate_baseline import against, as_bad
 from evaluatorq.records.gate_rules import Allowed, Evidence, GateReport, GateRules, RuleResult, State
 from evaluatorq.records.samples import SampleReport, sample_report
 from evaluatorq.records.scores import ScoreTally
-from evaluatorq.records.statistics import ALPHA
 from evaluatorq.records.verdicts import UNCOUNTED, Rate, outcome_of
 
 _MOST_NAMED = 5
@@ -34,7 +34,7 @@ def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None
         raise ConfigError("max_lost counts what was lost against a baseline; give baseline (--baseline RUN)")
     results = list(_judge(facts, rules))
     if comparison is not None:
-        results += _against(comparison, rules)
+        results += against(comparison, rules)
     if rules.strict or not results:
         results.append(_reference(facts, strict=rules.strict))
         note = ""
@@ -42,14 +42,16 @@ def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None
         note = f"Only these rules were asked; --strict adds: {_STRICT}"
     states = {result.state for result in results}
     order: tuple[State, ...] = ("broken", "could not measure", "holds")
-    return GateReport(
+    report = GateReport(
         run=run_label(facts),
         baseline=comparison.a if comparison else None,
+        subset=comparison.subset if comparison else "",
         state=next(state for state in order if state in states),
         rules=tuple(results),
         note=note,
         warnings=(*_unseen(facts, rules), *(comparison.warnings if comparison else ())),
     )
+    return report.model_copy(update={"warnings": (*as_bad(report, rules), *report.warnings)})
 
 
 # ---------------------------------------------------------------- the rules
@@ -289,65 +291,6 @@ def _flaky(report: SampleReport, most: Allowed, rows: Mapping[int, ConversationF
         if cell.rows
     ]
     return told.model_copy(update={"state": "could not measure", "found": found, "conversations": tuple(cases)})
-
-
-# ---------------------------------------------------------------- against a baseline
-
-
-def _against(found: Comparison, rules: GateRules) -> Iterator[RuleResult]:
-    lost = [
-        Evidence(
-            row=flip.b.row,
-            name=f"[{flip.b.row}] {flip.persona} · {flip.scenario}",
-            why=f"lost: {flip.rule}",
-            quote=flip.b.evidence,
-            turn=flip.b.turn,
-        )
-        for flip in found.flips
-        if flip.change == "lost"
-    ]
-    if rules.max_lost is not None:
-        yield _lost(found, rules.max_lost, lost)
-        return
-    yield _not_worse(found, lost)
-
-
-def _not_worse(found: Comparison, lost: Sequence[Evidence]) -> RuleResult:
-    """More datapoints lost than gained, and too few to tell from chance, is not the same as nothing worse."""
-    worse = [measure for measure in found.measures if measure.word == "worse" and not found.judges_differ]
-    overall = found.overall
-    unclear = overall.down > overall.up and not overall.within_noise
-    state: State = "broken" if worse else "could not measure" if found.withheld or unclear else "holds"
-    text = found.headline
-    if found.left_out and not found.withheld:
-        text += f"; left out: {_counts(found.left_out)}"
-    if worse and found.word != "worse":
-        text += f"; worse: {', '.join(measure.label for measure in worse[:5])}"
-    elif unclear and not worse and not found.withheld:
-        text += "; so few losses may be chance: repeat with --samples, or allow some with --max-lost"
-    return RuleResult(
-        rule=f"nothing is worse than in {found.a.label}, by paired tests at {ALPHA * 100:g} %",
-        state=state,
-        found=text,
-        conversations=() if state == "holds" else tuple(lost),
-    )
-
-
-def _lost(found: Comparison, most: Allowed, lost: Sequence[Evidence]) -> RuleResult:
-    overall, left_out = found.overall, sum(found.left_out.values())
-    allowed = most.most(overall.datapoints)
-    unclear = found.judges_differ or overall.down + left_out > allowed or not overall.datapoints
-    broken = overall.down > allowed and not found.judges_differ
-    state: State = "broken" if broken else "could not measure" if unclear else "holds"
-    text = f"{overall.down} of {overall.datapoints} datapoints lost"
-    text += f"; {found.withheld}" if found.judges_differ else ""
-    text += f", {left_out} conversations could not be compared ({_counts(found.left_out)})" if left_out else ""
-    rule = f"datapoints lost since {found.a.label}: at most {most}"
-    return RuleResult(rule=rule, state=state, found=text, conversations=tuple(lost) if state == "broken" else ())
-
-
-def _counts(left_out: Mapping[str, int]) -> str:
-    return ", ".join(f"{why}: {count}" for why, count in left_out.items())
 
 
 # ---------------------------------------------------------------- conversations and criteria

@@ -133,16 +133,27 @@ class RuleResult(Record):
 
 class GateReport(Record):
     """The gate's decision. ``broken`` outweighs ``could not measure``, which outweighs ``holds``. ``note`` says if the
-    rules of the gate without options were left out, ``warnings`` what failed and no rule of this gate reads.
+    rules of the gate without options were left out, ``warnings`` what failed and no rule of this gate reads, ``subset``
+    that the run was to have only a part of the baseline's cases.
     """
 
     gate_version: int = GATE_VERSION
     run: RunLabel
     baseline: RunLabel | None = None
+    subset: str = ""
     state: State
     rules: tuple[RuleResult, ...]
     note: str = ""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def decision(self) -> str:
+        """The state in words, and what it does not say: a gate may hold for a run in which conversations failed, and
+        for a part of the baseline's cases.
+        """
+        failed = f", though {self.run.failed} of {self.run.conversations} conversations failed"
+        told = self.state + (failed if self.state == "holds" and self.run.failed else "")
+        return f"{told} ({self.subset})" if self.subset else told
 
     @property
     def exit_code(self) -> int:

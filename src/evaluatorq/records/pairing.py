@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from evaluatorq.records.chosen import is_asked, selection_of
 from evaluatorq.records.facts import Case, ConversationFacts, RunFacts
 from evaluatorq.records.fingerprint import PARTS
 
@@ -39,13 +40,17 @@ class Changed:
 @dataclass(slots=True)
 class Pairing:
     """Two runs side by side, the pairs of a case one after another. ``unpaired`` counts samples without a partner,
-    ``missing`` those that have no result, ``gone`` the conversations of cases that only A has.
+    ``missing`` those that have no result, ``gone`` the conversations of cases that only A has. ``not_asked`` are cases
+    of A that B was not to have, because B's own record names a selection (``only``) that leaves them out; what it
+    should have had and has not is never among them. ``of`` counts A's cases.
     """
 
     pairs: list[Pair] = field(default_factory=list)
     changed: list[Changed] = field(default_factory=list)
     only_a: list[Case] = field(default_factory=list)
     only_b: list[Case] = field(default_factory=list)
+    not_asked: list[Case] = field(default_factory=list)
+    of: int = 0
     unpaired: int = 0
     missing: int = 0
     gone: int = 0
@@ -71,6 +76,10 @@ def paired(a: RunFacts, b: RunFacts) -> Pairing:
         [case for key, case in cases_a.items() if key not in cases_b],
         [case for key, case in cases_b.items() if key not in cases_a],
     )
+    found.of, only = len(cases_a), selection_of(b)
+    if only is not None:
+        found.not_asked = [case for case in found.only_a if not is_asked(case, only)]
+        found.only_a = [case for case in found.only_a if is_asked(case, only)]
     gone = {case.key for case in found.only_a}
     found.gone = sum(case.key in gone for case in (*(talk.case for talk in a.conversations), *a.missing))
     return found

@@ -45,14 +45,16 @@ def _basis(found: Comparison) -> Iterable[str]:
     yield f"{plural(found.datapoints, 'datapoint')} compared in {plural(found.conversations, 'pair')} of conversations"
     if found.conversations > found.datapoints:
         yield "samples of a datapoint are averaged: the unit of every test is the datapoint"
+    if found.subset:
+        yield f"{one_line(found.subset)}: nothing is said of the other {len(found.not_asked)}"
     if found.left_out:
         yield "left out: " + ", ".join(f"{why}: {count}" for why, count in found.left_out.items())
     for case in found.changed[:_MOST_NAMES]:
         yield f"changed, so left out: {one_line(f'{case.persona} · {case.scenario}')} ({', '.join(case.parts)})"
-    for names, where in ((found.only_a, "A"), (found.only_b, "B")):
+    for names, where in ((found.only_a, "only in A"), (found.only_b, "only in B"), (found.not_asked, "not asked")):
         if names:
             more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-            yield f"only in {where}: {one_line('; '.join(names[:_MOST_NAMES]))}{more}"
+            yield f"{where}: {one_line('; '.join(names[:_MOST_NAMES]))}{more}"
     if found.unpaired_samples:
         yield f"{plural(found.unpaired_samples, 'sample')} without a partner"
 

@@ -29,7 +29,7 @@ def render_gate(report: GateReport, *, width: int = 80, color: bool = False) -> 
         page.add("", columns([["!", styled(one_line(warning, 2000), "bold yellow")]], indent=0))
     if report.note:
         page.add("", styled(report.note, "dim"))
-    page.add("", styled(f"{MARKS[report.state]} gate: {report.state}", STYLES[report.state]))
+    page.add("", styled(f"{MARKS[report.state]} gate: {report.decision}", STYLES[report.state]))
     return page.text()
 
 

@@ -51,7 +51,7 @@ def _codes(text: str) -> str:
 
 def gate_markdown(report: GateReport, comparison: Comparison | None = None) -> str:
     """The decision, every rule, and the conversations that broke one."""
-    lines = [f"## {_STATES[report.state]} Gate: {report.state}", "", _run(report.run), ""]
+    lines = [f"## {_STATES[report.state]} Gate: {report.decision}", "", _run(report.run), ""]
     lines += ["| | rule | found |", "|---|---|---|"]
     lines += [f"| {_STATES[rule.state]} | {escaped(rule.rule)} | {escaped(rule.found)} |" for rule in report.rules]
     lines += [f"\n> ⚠️ {escaped(warning, 2000)}" for warning in report.warnings]

@@ -189,8 +189,10 @@ def _plan(config: SimulationConfig, assembly: Assembly, past: Past, rows: Sequen
     """The plan of a run that is made of conversations ``rows`` of another."""
     cases = Cases(_cases(past, rows))
     plan = plan_of(config, cases, assembly, now=SystemClock().now())
+    chosen = {"only": past.plan.config["only"]} if "only" in past.plan.config else {}
     return plan.model_copy(
         update={
+            "config": {**plan.config, **chosen},
             "run_id": uuid.uuid4().hex,
             "run_name": config.run_name or past.plan.run_name,
             "seed": past.plan.seed,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 
 from evaluatorq.errors import CaseError, ConfigError
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.records.chosen import is_chosen
 from evaluatorq.records.fingerprint import case_id
 
 
@@ -55,11 +55,7 @@ def select(datapoints: Sequence[SimulationDatapoint], pattern: str) -> list[Simu
     ``ConfigError`` with near names when nothing matches.
     """
     wanted = pattern.strip().casefold()
-    chosen = [
-        datapoint
-        for datapoint in datapoints
-        if any(wanted in name or fnmatchcase(name, wanted) for name in map(str.casefold, _names(datapoint)))
-    ]
+    chosen = [datapoint for datapoint in datapoints if is_chosen(_names(datapoint), pattern)]
     if wanted and chosen:
         return chosen
     names = {name.casefold(): name for datapoint in datapoints for name in _names(datapoint)}
