@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
+from started import becomes_true, is_running, one_failure, targets
 from talking import ask, failure, seat, shop
 
-from evaluatorq.errors import CallError, ConfigError
+from evaluatorq.errors import ConfigError
 from evaluatorq.model.messages import assistant, tool_call, user
-from evaluatorq.targets.command import CommandTarget, CommandTargets, CommandTargetSpec
+from evaluatorq.targets.command import CommandTargetSpec
 from evaluatorq.targets.conformance import check_target
 from evaluatorq.targets.resolve import resolve_target
 
@@ -26,35 +24,6 @@ COUNTING = """
         request = json.loads(line)
         print(json.dumps({"text": f"{turn} {request['thread_id']} {len(request['messages'])}"}), flush=True)
 """
-
-
-def targets(tmp_path: Path, script: str, **options: object) -> CommandTargets:
-    path = tmp_path / "agent.py"
-    path.write_text(textwrap.dedent(script))
-    return CommandTargets(CommandTargetSpec.parse({"command": [sys.executable, "-u", str(path)], **options}))
-
-
-async def one_failure(target: CommandTarget) -> CallError:
-    try:
-        return await failure(target)
-    finally:
-        await target.aclose()
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return (
-        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z" if Path("/proc").is_dir() else True
-    )
-
-
-async def becomes_true(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(30):
-        while not condition():  # noqa: ASYNC110  another process makes it true
-            await anyio.sleep(0.01)
 
 
 async def test_each_conversation_has_a_process_of_its_own(tmp_path: Path) -> None:

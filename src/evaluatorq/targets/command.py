@@ -2,9 +2,8 @@
 
 In goes ``{"messages": [...], "thread_id": "..."}``, one line for each turn; out comes one line: a string,
 ``{"text": ...}`` or whatever an HTTP endpoint might answer, ``{"error": ...}`` included, with ``report`` (a
-``TurnReport``) and ``assessment`` beside it where the agent has them. What the process writes to its
-standard error is kept aside and quoted when it fails. A call that was given up leaves a process whose next line would
-be the wrong answer, so it is ended.
+``TurnReport``) and ``assessment`` beside it where the agent has them. A call that was given up leaves a process whose
+next line would be the wrong answer, so it is ended.
 """
 
 from __future__ import annotations
@@ -12,33 +11,24 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import anyio
-from anyio.abc import Process
-from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import Field, field_validator
 
 from evaluatorq.errors import CallError, ConfigError
 from evaluatorq.llm.encode import encode_json
-from evaluatorq.llm.errors import clean_message, clean_raw
 from evaluatorq.model.messages import Message
 from evaluatorq.ports import Seat, TargetReply, ToolSpec
 from evaluatorq.targets.bodies import Places, parsed, reply_from_json
-from evaluatorq.targets.parts import unfit
 from evaluatorq.targets.paths import JsonPath
+from evaluatorq.targets.processes import LineProcess
 from evaluatorq.targets.replies import reply_of
 from evaluatorq.targets.templates import TargetSpec, expanded, request_values
 from evaluatorq.toolset import TOOLS_URL
 
-MOST_BYTES = 8_000_000
-GRACE_S = 1.0
-_TAIL = 2_000
 _MOST_SHOWN = 100
 _PLACES = Places(report=JsonPath.parse("report"), assessment=JsonPath.parse("assessment"))
 
@@ -86,9 +76,7 @@ class CommandTargets:
     def __init__(self, spec: CommandTargetSpec) -> None:
         self.spec = spec
         self.name = shlex.join(spec.command)
-        program = spec.command[0]
-        if shutil.which(program) is None and shutil.which(Path(spec.cwd or ".") / program) is None:
-            raise ConfigError(f"the command {program!r} is not found; give its path or put it on PATH")
+        _check_program(spec.command[0], Path(spec.cwd or "."))
         self._env = {name: expanded(value, f"the command's {name}")[0] for name, value in spec.env.items()}
 
     def __call__(self, seat: Seat) -> CommandTarget:
@@ -107,7 +95,7 @@ class CommandTarget:
         self._env = env
         self._tools = tools
         self._where = f"The command {_shortened(shlex.join(spec.command))!r}"
-        self._running: _Running | None = None
+        self._running: LineProcess | None = None
         self._answered = False
 
     async def respond(self, messages: Sequence[Message], *, thread_id: str) -> TargetReply:
@@ -119,7 +107,7 @@ class CommandTarget:
         if self._tools:
             request["tools"] = values["tools"]
         try:
-            line = await running.ask(encode_json(request), self._where)
+            line = await running.ask(encode_json(request))
         except BaseException:
             await self._stop(gently=False)
             raise
@@ -128,12 +116,12 @@ class CommandTarget:
             reply_from_json(parsed(line, f"{self._where} (standard output)"), _PLACES, self._where), messages
         )
 
-    async def _start(self) -> _Running:
+    async def _start(self) -> LineProcess:
         if self.stateful and self._answered:
             raise CallError(
                 "target_error", f"{self._where} ended, and what it remembered is lost with it", component="target"
             )
-        self._running = await _Running.start(self._spec, self._env)
+        self._running = await LineProcess.start(self._spec.command, self._spec.cwd, self._env, self._where)
         return self._running
 
     async def aclose(self) -> None:
@@ -151,81 +139,15 @@ def _shortened(command: str) -> str:
     return command if len(command) <= _MOST_SHOWN else f"…{command[-_MOST_SHOWN:]}"
 
 
-class _Running:
-    """A started process, and where its standard error goes."""
-
-    def __init__(self, process: Process, complaints: IO[bytes]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._process = process
-        self._complaints = complaints
-        self._input = process.stdin
-        self._output = BufferedByteReceiveStream(process.stdout)
-
-    @classmethod
-    async def start(cls, spec: CommandTargetSpec, env: dict[str, str]) -> _Running:
-        complaints = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
-        try:
-            process = await anyio.open_process(
-                spec.command,
-                stderr=complaints,
-                cwd=spec.cwd,
-                env={**os.environ, **env},
-                start_new_session=True,
-            )
-        except OSError as error:
-            complaints.close()
-            raise CallError("target_error", f"The command could not be started: {error}", component="target") from error
-        return cls(process, complaints)
-
-    async def ask(self, line: bytes, where: str) -> bytes:
-        """The next line of standard output that holds anything, after ``line`` was sent."""
-        try:
-            await self._input.send(line + b"\n")
-            while True:
-                answer = await self._output.receive_until(b"\n", MOST_BYTES)
-                if answer.strip():
-                    return answer
-        except anyio.DelimiterNotFound:
-            raise unfit(f"{where} answered a line of more than {MOST_BYTES:,} bytes.") from None
-        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            raise await self._gone(where) from None
-
-    async def _gone(self, where: str) -> CallError:
-        with anyio.move_on_after(GRACE_S):
-            await self._process.wait()
-        code = self._process.returncode
-        how = "closed its standard output" if code is None else f"exited with code {code}"
-        tail = self._tail()
-        last = tail.rpartition("\n")[2][-_MOST_SHOWN:]
-        said = f"; its last words on standard error: {last}" if last else ""
-        return CallError(
-            "target_error",
-            clean_message(f"{where} {how} before it answered{said}"),
-            retryable=True,
-            component="target",
-            raw=clean_raw(tail.encode()),
-        )
-
-    def _tail(self) -> str:
-        self._complaints.seek(0, os.SEEK_END)
-        self._complaints.seek(max(0, self._complaints.tell() - _TAIL))
-        return self._complaints.read().decode("utf-8", "replace").strip()
-
-    async def stop(self, *, gently: bool) -> None:
-        """Closes standard input, waits a moment if ``gently``, then kills the process and its children."""
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-            await self._input.aclose()
-        if gently:
-            with anyio.move_on_after(GRACE_S):
-                await self._process.wait()
-        self._kill()
-        await self._process.aclose()
-        self._complaints.close()
-
-    def _kill(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            elif self._process.returncode is None:
-                self._process.kill()
+def _check_program(program: str, folder: Path) -> None:
+    """A bare name is looked for on ``PATH``, a path from the folder that the process starts in."""
+    place = folder / program
+    if shutil.which(program if os.path.basename(program) == program else place) is not None:  # noqa: PTH119  ./name
+        return
+    if not place.exists():
+        raise ConfigError(f"the command {program!r} is not found; give its path or put it on PATH")
+    if place.is_dir():
+        raise ConfigError(f"the command {program!r} is a folder, not a program")
+    if os.access(place, os.X_OK):
+        raise ConfigError(f"the command {program!r} is in {folder.resolve()}, not on PATH; write ./{program}")
+    raise ConfigError(f"the command {program!r} may not be executed; name what runs it before it, or chmod +x it")
