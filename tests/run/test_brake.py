@@ -10,6 +10,7 @@ import pytest
 from evaluatorq.errors import CallError, ConfigError
 from evaluatorq.model.events import CallFailed, Noted, Resumed
 from evaluatorq.model.runs import Limits, RunPlan
+from evaluatorq.model.spending import Spending
 from evaluatorq.model.usage import Usage
 from evaluatorq.pacing.budget import Budget
 from evaluatorq.ports import UserReply
@@ -131,3 +132,30 @@ async def test_faults_that_were_not_the_agents_are_run_again_on_request(tmp_path
     assert len(list(tmp_path.glob("*.json"))) == 1
     later = await resume_plan(folder, healthy, options)
     assert [result.attempts for result in later.results] == [1, 2, 1, 1], "the journal tells the second attempt"
+
+
+async def test_an_attempt_that_was_stopped_while_a_fault_was_run_again_counts_and_no_attempt_counts_twice(
+    tmp_path: Path,
+) -> None:
+    fault = CallError("server_error", "500", usage=HUNDRED)
+    options = RunOptions(runs_dir=tmp_path, parallelism=1)
+    await run_plan(plan(1), crew_of(user=[fault]), options)
+    folder = journals_dir(tmp_path) / plan().run_id
+    stops = Budget(max_total_tokens=250)
+    again = replace(options, retry_faults=True, budget=stops)
+    stopped = await resume_plan(folder, crew(), again)
+    assert stopped.interrupted, "100 of the attempt that failed, two turns of the one that followed"
+    still = await resume_plan(folder, crew(), replace(options, budget=Budget(max_total_tokens=300)))
+    assert "300 are spent" in (still.stopped_by or "")
+    assert (still.finished, still.path) == (0, None), "it was begun again, so what it came to first does not stand"
+    ended = await resume_plan(folder, crew(), replace(options, budget=Budget(max_total_tokens=100_000), keep=True))
+    assert ended.results[0].token_usage.total_tokens == 400
+    late = await resume_plan(folder, crew(), replace(options, budget=Budget(max_total_tokens=401)))
+    assert late.stopped_by is None, "the journal's attempts add up to 400"
+
+
+async def test_what_making_the_cases_cost_is_part_of_the_budget(tmp_path: Path) -> None:
+    made = plan().model_copy(update={"spent": Spending(usage={"generation": HUNDRED + HUNDRED + HUNDRED})})
+    outcome = await run_plan(made, crew(), RunOptions(runs_dir=tmp_path, budget=Budget(max_total_tokens=300)))
+    assert (outcome.interrupted, outcome.finished) == (True, 0)
+    assert [event for event in journal(tmp_path) if getattr(event, "usage", None) == HUNDRED] == []

@@ -228,6 +228,17 @@ async def test_what_was_paid_for_before_the_making_failed_is_neither_asked_nor_p
     assert run.token_usage_total.calls == len(model.requests) + 2
 
 
+async def test_past_its_budget_no_more_cases_are_made_and_with_more_the_run_goes_on():
+    options = {"agent_description": ABOUT, "num_personas": 1, "num_scenarios": 2, "save": True, "max_turns": 1}
+    with pytest.raises(SimulationError, match="stopped by its budget of 200 tokens: 240 are spent"):
+        await generate_and_simulate(**options, target=polite, generation_client=author(), max_total_tokens=200)
+    (folder,) = journals_dir(get_sim_runs_dir()).iterdir()
+    model = author()
+    more = {"target": polite, "generation_client": model, "max_total_tokens": 100_000}
+    outcome = await resume_simulation(folder.name, overrides=more)
+    assert outcome.read().token_usage_total.calls == len(model.requests) + 2
+
+
 async def test_a_draft_under_redaction_holds_what_answers_cost_and_not_what_they_say():
     with pytest.raises(SimulationError):
         await generate_and_simulate(

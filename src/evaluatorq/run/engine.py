@@ -194,9 +194,10 @@ class Engine:
     async def execute(self, journal: Journal | None, recovery: Recovery) -> RunOutcome:
         """Runs what is missing, then writes the run file; on a clean end the manifest says completed."""
         self.scribe.journal, self._recovery, self._learned = journal, recovery, recovery.learned
+        self._brake.spend(self.plan.spent.total)
         for row, unfinished in recovery.unfinished.items():
-            if row not in self._spool:  # else an earlier attempt ended, and was booked then
-                self._brake.spend(unfinished.state.usage)
+            self._book(row, unfinished)
+            self._take_back(row)
             self.scribe.numbers[row] = max(unfinished.lines, self.scribe.numbers[row])
         started = self.clock.seconds()
         if self.options.run_timeout_s is not None:
@@ -420,10 +421,21 @@ class Engine:
 
     def restore(self, row: int, recovered: Recovered) -> None:
         """Puts away a conversation that an earlier process finished."""
-        self._brake.spend(recovered.state.usage)
+        self._book(row, recovered)
         self._put_away(row, self._record_of(row, recovered), recovered.scores.values())
 
     def _retries(self, state: Conversation) -> bool:
+    def _book(self, row: int, recovered: Recovered) -> None:
+        """Counts what an earlier process spent on a conversation; what an attempt that ended cost was counted then."""
+        spent = recovered.state.usage
+        self._brake.spend(spent - self._spool.read(row).token_usage if row in self._spool else spent)
+
+    def _take_back(self, row: int) -> None:
+        """What an earlier attempt came to no longer counts once the conversation was begun again."""
+        self._spool.discard(row)
+        self._kept.pop(row, None)
+        self._dropped.pop(row, None)
+
         """The conversation ended by a fault that was not the agent's, and such are to be run again."""
         ended = state.ended
         return self.options.retry_faults and ended is not None and ended.failed_component in NOT_THE_AGENTS

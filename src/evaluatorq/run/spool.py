@@ -55,6 +55,12 @@ class Spool:
         self._starts[row], self._sizes[row] = at, len(text)
         self._verdicts[row] = _VERDICTS.index(verdict_of(result))
 
+    def discard(self, row: int) -> None:
+        """Forgets a row: its conversation was begun again."""
+        if row in self:
+            self._sizes[row] = 0
+            self._count -= 1
+
     def __len__(self) -> int:
         return self._count
 

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import anyio
 
-from evaluatorq.errors import CallError
+from evaluatorq.errors import CallError, SimulationError
 from evaluatorq.generate.prompts import TAKEN
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.model.spending import NO_SPENDING, Bill, Category, Spending
 from evaluatorq.model.usage import NO_USAGE
+from evaluatorq.pacing.budget import NO_LIMIT, Budget
 from evaluatorq.ports import ChatModel, ChatReply, ChatRequest
 from evaluatorq.records.redaction import Redactor
 from evaluatorq.run.clock import SystemClock
@@ -31,10 +32,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Drafting:
-    """A run's draft while it is open. ``plan`` makes the plan of what there is so far, once there are any cases."""
+    """A run's draft while it is open. ``plan`` makes the plan of what there is so far, once there are any cases.
+
+    Past its ``budget`` no model is asked: ``SimulationError``.
+    """
 
     status: RunStatus
     draft: Draft | None
+    budget: Budget = NO_LIMIT
     plan: Callable[[], RunPlan] | None = None
 
     @property
@@ -50,7 +55,7 @@ class Drafting:
 
     def kept(self, model: ChatModel, category: Category) -> ChatModel:
         """The model, with each of its answers on disk before it is used."""
-        return model if self.draft is None else _Kept(model, category, self.draft)
+        return model if self.draft is None else _Kept(model, category, self.draft, self.budget)
 
     def came_to_nothing(self, about: str) -> None:
         """No answer about this could be used: whoever goes on asks anew instead of reading them again."""
@@ -67,7 +72,8 @@ def drafting(
     Without ``texts`` only costs are written, because rules say what must not be. ``goes_on`` opens an earlier draft.
     """
     status = RunStatus(plan, get_sim_runs_dir() if options.save else None, options.parallelism, SystemClock(), None)
-    desk = Drafting(status, _opened(plan, redactor(plan), texts=texts, goes_on=goes_on) if options.journal else None)
+    draft = _opened(plan, redactor(plan), texts=texts, goes_on=goes_on) if options.journal else None
+    desk = Drafting(status, draft, options.budget)
     try:
         status.begin()
         yield desk
@@ -137,11 +143,12 @@ def _allowed(redactor: Redactor, *, texts: bool) -> MayWrite:
 class _Kept:
     """A ``ChatModel`` whose answers are kept, and given again to the same question in a later process."""
 
-    def __init__(self, model: ChatModel, category: Category, draft: Draft) -> None:
+    def __init__(self, model: ChatModel, category: Category, draft: Draft, budget: Budget) -> None:
         self.name = model.name
         self._model = model
         self._category: Category = category
         self._draft = draft
+        self._budget = budget
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The answer. One that was paid for by an earlier process costs nothing now: it is on the bill already."""
@@ -151,6 +158,9 @@ class _Kept:
             raise CallError(known.code, known.message, reask=True, usage=NO_USAGE)
         if known is not None:
             return replace(known, usage=NO_USAGE)
+        used_up = self._budget.exceeded_by(self._draft.spent.total)
+        if used_up is not None:
+            raise SimulationError(f"the making of cases was stopped by {used_up}")
         about = request.prefix.answer.name if request.prefix.answer else ""
         bill = Bill()
         try:
