@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import example, given
@@ -64,6 +67,23 @@ def test_no_escaping_hides_a_secret_from_the_redactor(secret: str, forms: list[b
         assert not leaks(secret, clean.messages[0].text)
         assert not leaks(secret, (clean.messages[1].tool_calls or [])[0].function.arguments)
         assert secret not in clean.model_dump_json()
+
+
+ENCODERS = st.lists(st.sampled_from([quote, quote_plus, html.escape, lambda text: quote(text, safe="")]), max_size=3)
+
+
+@given(SECRETS, ENCODERS)
+@example("a b/c%d&e'f\"g<h>1", [quote_plus, quote, html.escape])
+@example("caf\u00e9+\u20ac/1", [quote, quote])
+def test_no_url_and_no_html_hides_a_secret(secret: str, encoders: list[Callable[[str], str]]) -> None:
+    if not any(map(str.isalnum, secret)):
+        return
+    spelled = [secret]
+    for encode in encoders:
+        spelled.append(encode(spelled[-1]))
+    kinds = {"html" if encode is html.escape else "url" for encode in encoders}
+    if len(kinds) <= 1:
+        assert KnownSecrets([secret]).hidden(f"({spelled[-1]})", HIDDEN) == f"({HIDDEN})"
 
 
 def test_a_secret_in_a_name_that_json_has_twice_is_hidden() -> None:

@@ -6,6 +6,7 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Mapping
+from urllib.parse import parse_qsl
 
 from pydantic import JsonValue
 
@@ -41,6 +42,11 @@ def _spoken(encoded: str) -> tuple[str, ...]:
         return ()
     user, _, password = pair.partition(":")
     return account_credentials(user, password)
+
+
+def query_credentials(query: str) -> tuple[str, ...]:
+    """The values of parameters of a URL that are named like credentials."""
+    return tuple(value for name, value in parse_qsl(query) if names_a_credential(name) and "{{" not in value)
 
 
 def basic(user: str, password: str) -> str:

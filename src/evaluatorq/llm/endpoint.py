@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from pydantic import JsonValue
 
 from evaluatorq.errors import ConfigError, MissingLLMCredentialsError
-from evaluatorq.llm.credentials import account_credentials, basic, header_credentials
+from evaluatorq.llm.credentials import account_credentials, basic, header_credentials, query_credentials
 
 API_KEY_VARIABLE = "OPENAI_API_KEY"
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
@@ -60,7 +60,7 @@ class Endpoint:
         parts = urlsplit(self.base_url)
         account = account_credentials(unquote(parts.username or ""), unquote(parts.password or ""))
         within = (text for name, value in self.headers.items() for text in header_credentials(name, value))
-        held = (self.api_key, *self.headers.values(), *within, *account)
+        held = (self.api_key, *self.headers.values(), *within, *account, *query_credentials(parts.query))
         return tuple(value for value in held if value and len(value) >= 8)
 
     def request_headers(self) -> dict[str, str]:

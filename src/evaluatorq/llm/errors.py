@@ -14,13 +14,16 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 from pydantic import JsonValue
 
 from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import decode_json
 from evaluatorq.llm.exchange import Answer
+from evaluatorq.llm.tags import beginning
 from evaluatorq.model.usage import NO_USAGE
+from evaluatorq.records.known_secrets import KnownSecrets
 
 MESSAGE_LENGTH = 300
 _ENDING = 100
@@ -227,18 +230,24 @@ def clean_message(text: str, secrets: Collection[str] = ()) -> str:
     What is too long loses its middle: some say who they are first and what is wrong last.
     """
     line = _hidden(_URL_EXTRAS.sub(r"\1\2", " ".join(text.split())), secrets)
-    return line if len(line) <= MESSAGE_LENGTH else f"{line[: MESSAGE_LENGTH - _ENDING - 1]}…{line[-_ENDING:]}"
+    if len(line) <= MESSAGE_LENGTH:
+        return line
+    return f"{beginning(line, MESSAGE_LENGTH - _ENDING - 1)}…{beginning(line[::-1], _ENDING)[::-1]}"
 
 
 def clean_raw(body: bytes, secrets: Collection[str] = ()) -> str | None:
     """The start of an answer for the record, without credentials; ``None`` for an empty one."""
-    return _hidden(body[:RAW_LENGTH].decode("utf-8", "replace"), secrets) or None
+    searched = body[: 16 * RAW_LENGTH].decode("utf-8", "replace")  # what is hidden gets shorter
+    return beginning(_hidden(searched, secrets), RAW_LENGTH) or None
 
 
 def _hidden(text: str, secrets: Collection[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "[hidden]")
-    return _SECRET.sub("[hidden]", text)
+    return _SECRET.sub("[hidden]", _known(tuple(secrets)).hidden(text, "[hidden]"))
+
+
+@lru_cache(maxsize=64)
+def _known(secrets: tuple[str, ...]) -> KnownSecrets:
+    return KnownSecrets(secrets)
 
 
 def _text(value: JsonValue) -> str | None:

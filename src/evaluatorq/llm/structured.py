@@ -18,6 +18,7 @@ from pydantic_core import from_json
 from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import mend
 from evaluatorq.llm.errors import RAW_LENGTH
+from evaluatorq.llm.tags import beginning
 from evaluatorq.ports import AnswerSpec, ChatReply
 
 _STRING = r'"(?:[^"\\]|\\.)*(?:"|\Z)'
@@ -119,4 +120,4 @@ def _parsed(bare: str) -> JsonValue:
 
 
 def _unusable(code: str, why: str, reply: ChatReply, raw: str) -> CallError:
-    return CallError(code, why, reask=True, usage=reply.usage, raw=raw[:RAW_LENGTH])
+    return CallError(code, why, reask=True, usage=reply.usage, raw=beginning(raw, RAW_LENGTH))

@@ -16,11 +16,21 @@ Tag = Literal[
 ]  # fmt: skip
 _LOOKS_LIKE_ONE = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(get_args(Tag))})\b)", re.IGNORECASE)
 
+_IN_CREDENTIALS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in "\"',;")
+
 
 def as_data(tag: Tag, text: str) -> str:
     """``text`` between tags of ours. Tags of ours inside it are made harmless, so that data cannot end itself."""
     harmless = _LOOKS_LIKE_ONE.sub("\u2039", text)
     return f"<{tag}>{harmless}</{tag}>"
+
+
+def beginning(text: str, most: int) -> str:
+    """The start of a text, at most so long, ending between words: nothing recognises half a credential."""
+    if len(text) <= most:
+        return text
+    start = text[:most]
+    return start.rstrip(_IN_CREDENTIALS) if text[most] in _IN_CREDENTIALS else start
 
 
 def shortened(text: str, most: int) -> str:

@@ -1,4 +1,4 @@
-"""Values known to be credentials, found in any text: as they are, and escaped as JSON within JSON however deep.
+"""Values known to be credentials, found in any text: as they are, and escaped however deep for JSON, a URL or HTML.
 
 Letters, digits and ``. _ -`` are never escaped, so the longest run of them tells quickly that a value is not there.
 """
@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 _RUN = re.compile(r"[A-Za-z0-9._-]+")
 _PARTS = re.compile(r"\\+|[A-Za-z0-9._-]+|.", re.DOTALL)
+_NAMES = {'"': ("quot",), "&": ("amp",), "'": ("apos",), "<": ("lt",), ">": ("gt",)}
 _LETTERS = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 
 
@@ -34,11 +35,15 @@ class KnownSecrets:
 
 def _spellings(secret: str) -> str:
     """A pattern for all spellings; possessive, so that a long row of backslashes costs no more than its length."""
-    parts: list[str] = []
+    pattern, slashed = "", False
     for part in _PARTS.findall(secret):
-        slashed = bool(parts) and parts[-1].endswith("}+")
-        parts.append(rf"\\{{{len(part)},}}+" if part[0] == "\\" else _spelling(part, slashed=slashed))
-    return "".join(parts) if _RUN.match(secret) else rf"(?<!\\){''.join(parts)}"
+        pattern += _slashes(len(part)) if part[0] == "\\" else _spelling(part, slashed=slashed)
+        slashed = part[0] == "\\"
+    return pattern if _RUN.match(secret) else rf"(?<!\\){pattern}"
+
+
+def _slashes(count: int) -> str:
+    return rf"(?:\\{{{count},}}+|(?:{_coded(chr(92))}){{{count}}})"
 
 
 def _spelling(part: str, *, slashed: bool) -> str:
@@ -49,4 +54,12 @@ def _spelling(part: str, *, slashed: bool) -> str:
     code = part.encode("utf-16-be", "surrogatepass").hex()
     units = r"\\++".join(f"u(?i:{code[at : at + 4]})" for at in range(0, len(code), 4))
     short = f"|{some}{_LETTERS[part]}" if part in _LETTERS else ""
-    return f"(?:{maybe}{re.escape(part)}|{some}{units}{short})"
+    return f"(?:{_coded(part)}|{maybe}{re.escape(part)}|{some}{units}{short})"
+
+
+def _coded(char: str) -> str:
+    """A pattern for a character as URLs and HTML write it, also where what was written so was written so again."""
+    octets = "".join(f"%(?:25)*{octet:02x}" for octet in char.encode("utf-8", "surrogatepass"))
+    names = "|".join((f"#0*{ord(char)}", f"#x0*{ord(char):x}", *_NAMES.get(char, ())))
+    plus = rf"|\+|{_coded('+')}" if char == " " else ""
+    return f"(?i:{octets}|&(?:amp;)*(?:{names});){plus}"

@@ -21,7 +21,7 @@ from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
 from evaluatorq.model.events import Event
 from evaluatorq.model.results import SimulationResult
-from evaluatorq.model.runs import RunPlan
+from evaluatorq.model.runs import Analysis, RunPlan
 from evaluatorq.records.known_secrets import KnownSecrets
 from evaluatorq.records.withholding import SCOPE, WITHHELD, Withholding
 
@@ -307,9 +307,13 @@ class Redactor:
         """A conversation's record as it is written."""
         return self._record(result, _RESULT_FACTS)
 
+    def analysis(self, analysis: Analysis) -> Analysis:
+        """What was written about a run, as it is kept."""
+        return self._record(analysis, {"spent"})
+
     def plan(self, plan: RunPlan) -> RunPlan:
         """The plan as it is written, and with it the cases; those that need no change are the same objects."""
-        points = tuple(map(self._case, plan.datapoints))
+        points = tuple(map(self.case, plan.datapoints))
         changed = any(after is not before for after, before in zip(points, plan.datapoints, strict=True))
         update = {
             "target": plan.target and self._known.hidden(plan.target, HIDDEN),
@@ -324,7 +328,8 @@ class Redactor:
         """An option as it is written: what a person wrote about the agent by the rules, else without known values."""
         return self.value(value) if name in _PROSE_OPTIONS else self._fact(value)
 
-    def _case(self, point: SimulationDatapoint) -> SimulationDatapoint:
+    def case(self, point: SimulationDatapoint) -> SimulationDatapoint:
+        """A case as it is written; the same object where nothing had to be taken out."""
         if not self.may_change(point.model_dump_json(exclude_defaults=True).encode()):
             return point
         return self._record(point, _CASE_FACTS)

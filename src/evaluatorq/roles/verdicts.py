@@ -17,6 +17,7 @@ from typing import TypeGuard
 from pydantic import JsonValue
 
 from evaluatorq.conversation.quotes import find_quote
+from evaluatorq.llm.tags import beginning
 from evaluatorq.model.cases import Criterion, Party
 from evaluatorq.model.judgments import CriterionVerdict, Judgment
 from evaluatorq.model.messages import Message
@@ -163,4 +164,4 @@ def _not_a_score(value: JsonValue) -> str:
 
 def _shown(value: JsonValue) -> str:
     """A judge's own words in a complaint, short and on one line."""
-    return shortened(json.dumps(value, ensure_ascii=False), 160)
+    return beginning(json.dumps(value, ensure_ascii=False), 160)

@@ -17,6 +17,7 @@ from evaluatorq.conversation.machine import Conversation, Phase, apply, next_req
 from evaluatorq.conversation.requests import AskJudge, AskTarget, AskUser, ChangeWorld, Request, RunTools, Stop
 from evaluatorq.environments.outside import apply_event
 from evaluatorq.errors import CallError, Component, StoreError
+from evaluatorq.llm.tags import beginning
 from evaluatorq.model.events import (
     PAUSED,
     REFUSALS,
@@ -350,7 +351,7 @@ class Driver:
             at=self._clock.now(),
             component=error.component or self._component,
             code=code_of(error),
-            message=clean_text(error.message)[:2000],
+            message=beginning(clean_text(error.message), 2000),
             final=pause is None and not self._halted,
             attempt=attempt,
             retry_in_s=pause,

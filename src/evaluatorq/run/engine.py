@@ -254,7 +254,8 @@ class Engine:
         """What the analyst makes of a complete run."""
         if self.crew.analyst is None or len(self._spool) < len(self.plan.datapoints):
             return NO_ANALYSIS
-        return await self.crew.analyst.conclude(range(len(self.plan.datapoints)), self._spool.read)
+        analysis = await self.crew.analyst.conclude(range(len(self.plan.datapoints)), self._spool.read)
+        return self.options.redactor.analysis(analysis)
 
     def _write(self, outcome: RunOutcome, duration_s: float, analysis: Analysis) -> None:
         with self._writing:

@@ -8,6 +8,7 @@ import anyio
 from pydantic import JsonValue
 
 from evaluatorq.errors import CallError
+from evaluatorq.llm.tags import beginning
 from evaluatorq.model.belief import BeliefUpdate
 from evaluatorq.model.events import BELIEFS, CLAIMS, REFUSALS, Noted
 from evaluatorq.model.findings import FoundClaim
@@ -67,4 +68,4 @@ async def _noted(
 
 
 def _failed(code: str, message: str) -> JsonValue:
-    return {"error": code, "message": message[:500]}
+    return {"error": code, "message": beginning(message, 500)}

@@ -53,8 +53,9 @@ from evaluatorq.simulation.assemble import Cases, assembled, plan_of, redaction_
 from evaluatorq.simulation.drafting import Drafting, drafting, ordered_cases
 from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
-from evaluatorq.simulation.models import Models, fast_model, fast_place, opened_models
+from evaluatorq.simulation.models import Models, fast_model, fast_place, model_credentials, opened_models
 from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, OrderOptions, RunConfig, RunOptions
+from evaluatorq.simulation.privacy import keys_among, redactor_for
 from evaluatorq.simulation.report_files import check_outputs, write_outputs
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
@@ -276,11 +277,12 @@ async def _made(
     cases = await _cases(config, workshop, desk)
     pairs = paired(cases.personas, cases.scenarios)
     openings = Openings([pair.first_message for pair in pairs])
+    without_keys = redactor_for((), keys_among(model_credentials(config)))
 
     def so_far() -> RunPlan:
         return plan.model_copy(
             update={
-                "datapoints": tuple(spoken(pairs, openings.texts)),
+                "datapoints": tuple(map(without_keys.case, spoken(pairs, openings.texts))),
                 "spent": workshop.bill.spending,
                 "problems": (*cases.problems, *openings.problems),
                 "models": {**plan.models, "generator": name},

@@ -131,8 +131,8 @@ class DefaultHooks:
         _log.debug("%s begins", datapoint.id)
 
     async def on_turn_complete(self, datapoint_id: str, metrics: TurnMetrics) -> None:
-        """Logs the turn."""
-        _log.debug("%s: turn %d: %s", datapoint_id, metrics.turn_number, metrics.judge_reason)
+        """Logs the turn; not what was said, which may be what the run keeps out of files."""
+        _log.debug("%s: turn %d", datapoint_id, metrics.turn_number)
 
     async def on_datapoint_complete(self, result: SimulationResult) -> None:
         """Logs how it ended."""

@@ -16,6 +16,7 @@ from types import TracebackType
 
 from evaluatorq.errors import CallError, EvaluatorqError
 from evaluatorq.llm.errors import ApiError, api_call_error, clean_message, network_error, read_retry_after
+from evaluatorq.llm.tags import beginning
 
 _DEPTH = 5
 _NOT_THE_AGENT = (str(Path(__file__).parent), str(Path(os.__file__).parent), "<frozen ")
@@ -66,7 +67,7 @@ def described(error: BaseException) -> str:
         text = "(its text cannot be read)"
     place = _place(error.__traceback__)
     kind = type(error).__name__
-    return clean_message(f"{kind}: {text[:2000]}" if text else kind) + (f" ({place})" if place else "")
+    return clean_message(f"{kind}: {beginning(text, 2000)}" if text else kind) + (f" ({place})" if place else "")
 
 
 def _place(trace: TracebackType | None) -> str:

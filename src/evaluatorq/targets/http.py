@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from pydantic import Field, JsonValue, field_validator
 
-from evaluatorq.errors import CallError, ConfigError
-from evaluatorq.llm.credentials import account_credentials, basic, header_credentials
+from evaluatorq.errors import CallError
+from evaluatorq.llm.credentials import account_credentials, basic, header_credentials, query_credentials
 from evaluatorq.llm.encode import encode_json
 from evaluatorq.llm.errors import status_error
 from evaluatorq.llm.exchange import Answer, Call
@@ -139,7 +139,7 @@ class HttpTargets:
 
 
 def _ready(spec: HttpTargetSpec) -> _Endpoint:
-    url, secrets = expanded(spec.url, "the target's url")
+    url, secrets = expanded(spec.url, "the target's url", "url")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
@@ -147,6 +147,7 @@ def _ready(spec: HttpTargetSpec) -> _Endpoint:
         )
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream, text/plain"}
     for name, template in spec.headers.items():
+    secrets += query_credentials(parts.query)
         headers[name.lower()], values = expanded(template, f"the header {name!r}")
         secrets += (*values, *header_credentials(name, headers[name.lower()]))
     if parts.username:
@@ -226,7 +227,7 @@ class HttpTarget:
     def _read(self, answer: Answer) -> TargetReply:
         where = self._endpoint.where
         if not 200 <= answer.status < 300:
-            raise status_error(answer, where)
+            raise status_error(answer, where, self._endpoint.secrets)
         if not answer.whole:
             raise unfit(f"{where} answered more than {MOST_BYTES:,} bytes; that is not read.")
         if not answer.body.strip():

@@ -18,6 +18,7 @@ from evaluatorq.llm.encode import encode_json
 from evaluatorq.llm.errors import clean_message, status_error
 from evaluatorq.llm.exchange import Answer, Call
 from evaluatorq.llm.reading import MOST_BYTES
+from evaluatorq.llm.tags import beginning
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.responses import AgentResponse, OutputFunctionCall, OutputItem, OutputReasoning, OutputText
 from evaluatorq.model.runs import TargetKind
@@ -213,7 +214,8 @@ def _frames(text: str, where: str) -> list[tuple[str, JsonValue]] | None:
         if match is None and not frames:
             return None
         if match is None:
-            raise unfit(f"{where} sent a line that is no part of a data stream: {clean_message(line[:80])!r}.")
+            start = beginning(clean_message(line[:400]), 80)
+            raise unfit(f"{where} sent a line that is no part of a data stream: {start!r}.")
         frames.append((match[1], parsed(match[2].encode(), f"{where} (line {len(frames) + 1} of its data stream)")))
     return frames
 
