@@ -52,7 +52,8 @@ async def write_summary(model: ChatModel, calls: PaidCalls, facts: Sequence[str]
             raise asking.refuse(_unusable("empty_reply", "the summary is empty", reply), "it was empty.", 1)
         if invented:
             wrong = f"{', '.join(invented)} is not among the facts' numbers."
-            raise asking.refuse(_unusable("malformed_response", f"the summary invents: {wrong}", reply), wrong, 1)
+            told = "the summary names numbers that are not among the facts"
+            raise asking.refuse(_unusable("malformed_response", told, reply), wrong, 1)
         return Written((text,), reply.usage)
 
     return (await calls.make("executive_summary", once, reask=True)).lines[0]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from evaluatorq.errors import CallError
+from evaluatorq.llm.tags import beginning
 from evaluatorq.model.events import CallFailed
 from evaluatorq.ports import ChatModel, ChatReply, ChatRequest
 
@@ -81,5 +82,5 @@ async def ask(
         return reply, reply.answer
     code = "refusal" if reply.refusal else "malformed_response"
     said = reply.refusal or reply.text
-    unusable = CallError(code, f"no object in the answer: {said[:200]!r}", usage=reply.usage, raw=reply.raw or said)
+    unusable = CallError(code, f"no object in the answer: {beginning(said, 200)!r}", usage=reply.usage, raw=reply.raw or said)
     raise asking.refuse(unusable, _COMPLAINTS.get(code, _UNREADABLE))

@@ -425,7 +425,6 @@ class Engine:
         self._book(row, recovered)
         self._put_away(row, self._record_of(row, recovered), recovered.scores.values())
 
-    def _retries(self, state: Conversation) -> bool:
     def _book(self, row: int, recovered: Recovered) -> None:
         """Counts what an earlier process spent on a conversation; what an attempt that ended cost was counted then."""
         spent = recovered.state.usage
@@ -437,6 +436,7 @@ class Engine:
         self._kept.pop(row, None)
         self._dropped.pop(row, None)
 
+    def _retries(self, state: Conversation) -> bool:
         """The conversation ended by a fault that was not the agent's, and such are to be run again."""
         ended = state.ended
         return self.options.retry_faults and ended is not None and ended.failed_component in NOT_THE_AGENTS

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from pydantic import Field, JsonValue, field_validator
 
-from evaluatorq.errors import CallError
+from evaluatorq.errors import CallError, ConfigError
 from evaluatorq.llm.credentials import account_credentials, basic, header_credentials, query_credentials
 from evaluatorq.llm.encode import encode_json
 from evaluatorq.llm.errors import status_error
