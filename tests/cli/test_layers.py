@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluatorq.cli.layers import config_of, file_layer, merged, project_layer
+from evaluatorq.cli.layers import config_of, file_layer, gate_layer, merged, project_layer
 from evaluatorq.errors import ConfigError
 
 
@@ -98,7 +98,7 @@ def test_options_come_from_standard_input_too(cli):
         ("o.toml", "seed = 3", "[simulate]"),
         ("o.yaml", "a: [", "o.yaml is not YAML"),
         ("o.json", "[]", "o.json is no table"),
-        ("o.json", '{"sead": 3}', "o.json: sead: unknown option, extra keys are not permitted; did you mean seed?"),
+        ("o.json", '{"sead": 3}', "o.json:1: sead: unknown option, extra keys are not permitted; did you mean seed?"),
         ("o.json", None, "cannot read o.json"),
     ],
 )
@@ -112,8 +112,45 @@ def test_a_file_that_cannot_be_right_is_named(name: str, text: str | None, told:
 
 def test_an_unknown_key_of_the_project_is_told_with_its_file_and_the_nearest_name():
     project("[simulate]\nmax_turn = 3\n")
-    with pytest.raises(ConfigError, match=r"config\.toml: max_turn: .*did you mean max_turns"):
+    with pytest.raises(ConfigError, match=r"config\.toml:2: max_turn: .*did you mean max_turns"):
         project_layer()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        (
+            "o.toml",
+            "# mine\n[simulate]\n\nmax_turns = 'many'\n",
+            "o.toml:4: max_turns: input should be a valid integer",
+        ),
+        ("o.toml", "[simulate.llm_config]\nmodel = 'm'\ntemperature = 'hot'", "o.toml:3: llm_config.temperature: "),
+        ("o.toml", "[simulate]\nllm_config.temperature = 'hot'", "o.toml:2: llm_config.temperature: "),
+        ("o.toml", '[simulate]\nonly = """\nmax_turns = 1\n"""\nmax_turns = "x"', "o.toml:5: max_turns: "),
+        ("o.toml", "[simulate]\n'evaluation_name' = 3", "o.toml:2: run_name: "),
+        ("o.toml", "[simulate]\n[gates]", "o.toml:2: gates: unknown key; options stand in the table [simulate]"),
+        ("o.yaml", "target: demo\nsamples: -1\nmax_turns: many\n", "o.yaml:2: samples: "),
+        ("o.yaml", "target: demo\nsamples: -1\nmax_turns: many\n", "; o.yaml:3: max_turns: "),
+        ("o.json", '{\n "llm_config": {\n  "temperature": "hot"}}', "o.json:3: llm_config.temperature: "),
+        ('{"max_turns": 0}', None, "--config: max_turns: "),
+    ],
+)
+def test_what_is_wrong_in_a_file_of_options_is_told_with_its_line(name: str, text: str | None, told: str):
+    if text is not None:
+        Path(name).write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        config_of({"offline": True}, name, {})
+    assert told in str(caught.value)
+
+
+def test_a_flag_and_the_layer_below_it_are_told_apart():
+    project("[simulate]\ndatapoint_parallelism = 0\nmax_turns = 2\n[gate]\n\nmax_lots = 3\n")
+    with pytest.raises(ConfigError) as caught:
+        config_of({"offline": True, "max_turns": "many"}, None, {})
+    assert "config.toml:2: datapoint_parallelism: " in str(caught.value)
+    assert str(caught.value).startswith("--max-turns: ")
+    with pytest.raises(ConfigError, match=r"config\.toml:6: max_lots: no such rule; did you mean max_lost"):
+        gate_layer()
 
 
 def test_the_projects_paths_are_relative_to_its_folder(monkeypatch: pytest.MonkeyPatch, folder: Path):

@@ -76,6 +76,27 @@ def test_a_description_that_cannot_be_read_is_refused_in_one_sentence(
         ("a.yaml", f"url: {URL}\nrply: x\n", "a.yaml:2: rply: is no key here in an endpoint; did you mean reply?"),
         ("a.yaml", f"# mine\nurl: {URL}\n\ntimeout_s: soon\n", "a.yaml:4: timeout_s: is 'soon'; write a number"),
         ("a.yaml", "command: []\n", "a.yaml:1: command: is empty; give at least one"),
+        (
+            "a.yaml",
+            "# mine\nurl: ftp://x/y\n",
+            "a.yaml:2: url: a target's url starts with http:// or https://",
+        ),
+        (
+            "a.yaml",
+            "url: http://h/${NO_SUCH}\n",
+            "a.yaml:1: url: the target's url needs the environment variable NO_SUCH",
+        ),
+        (
+            "a.yaml",
+            f"url: {URL}\nheaders:\n  A: b\n  Authorization: Bearer ${{NO_SUCH}}\n",
+            "a.yaml:4: headers.Authorization: the header 'Authorization' needs the environment variable NO_SUCH, which",
+        ),
+        (
+            "a.toml",
+            'command = ["true"]\n[env]\nA = "b"\nKEY = "${NO_SUCH}"\n',
+            "a.toml:4: env.KEY: the command's KEY needs the environment variable NO_SUCH, which is not set",
+        ),
+        ("a.yaml", "\ncommand: no-such-program x\n", "a.yaml:2: command: the command 'no-such-program' is not found"),
         ("a.yaml", f"url: {URL}\nbody:\n  text: '{{{{mesages}}}}'\n", "a.yaml:2: body: nothing fills {{mesages}}; "),
         (
             "a.yaml",

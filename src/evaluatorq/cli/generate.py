@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evaluatorq.cli.console import emit, say
 from evaluatorq.cli.layers import file_layer, flag_layer, layered, project_layer
-from evaluatorq.cli.making import NOT_FOR_MADE_CASES, Making, check_writable, datapoints_flag, without, write_cases
+from evaluatorq.cli.making import NOT_FOR_MADE_CASES, Making, check_writable, datapoints_flag, write_cases
 from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
 from evaluatorq.cli.simulate import add_settings, refuse_existing
 from evaluatorq.model.runs import RunPlan
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from evaluatorq.simulation.generation import run_generate  # noqa: PLC0415  not needed for help
 
     file = file_layer(args.config, GenerateConfig) if args.config else {}
-    project = without(project_layer(), (*NOT_FOR_MADE_CASES, *TARGETS))
+    project = project_layer().but((*NOT_FOR_MADE_CASES, *TARGETS))
     config = layered(GenerateConfig, (project, file, flag_layer(given_config(args, GenerateConfig))))
     path = Path(args.cases_file)
     if not args.force:

@@ -9,16 +9,21 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from evaluatorq.errors import ConfigError
-from evaluatorq.simulation.config import ANALYSES, INPUTS, TARGETS, Flag, SimulationConfig, canonical
+from evaluatorq.model.rules import Keys, Placed, nowhere
+from evaluatorq.simulation.config import ALIASES, ANALYSES, INPUTS, TARGETS, Flag, SimulationConfig, canonical
 from evaluatorq.simulation.described import is_description_file
+from evaluatorq.store.documents import read_documents
+from evaluatorq.store.located import Document
 from evaluatorq.store.paths import store_dir
+from evaluatorq.store.toml_reader import read_toml
 
 C = TypeVar("C", bound=SimulationConfig)
+_Lines = Callable[[Keys], int]
 TABLE = "simulate"
 GATE_TABLE = "gate"
 PATHS = ("personas", "scenarios", "input", "report_path", "report_md", "report_html", "results")
@@ -36,10 +41,20 @@ def config_of(flags: Mapping[str, object], config: str | None, defaults: Mapping
 def layered(of: type[C], layers: Iterable[Mapping[str, object]]) -> C:
     """The config of kind ``of`` that the layers make, later ones over earlier ones; the last is what was typed."""
     options: dict[str, object] = {}
-    layer: Mapping[str, object] = {}
-    for layer in layers:
+    known = list(layers)
+    for layer in known:
         options = merged(options, layer)
-    return of.parse(options, typed={name: flag for name, flag in _flags(of) if name in layer})
+    typed = {name: flag for name, flag in _flags(of) if name in known[-1]}
+    return of.parse(options, typed=typed, placed=lambda keys: _place(known, keys))
+
+
+def _place(layers: Sequence[Mapping[str, object]], keys: Keys) -> str:
+    """Where the topmost layer that has an option has it, as a message begins; nothing for a flag or a default."""
+    for layer in reversed(layers) if keys else ():
+        value = layer.get(str(keys[0]))
+        if value is not None and (not isinstance(value, Mapping) or len(keys) < 2 or keys[1] in value):
+            return layer.place(keys) if isinstance(layer, Layer) else ""
+    return ""
 
 
 def _flags(of: type[SimulationConfig]) -> Iterator[tuple[str, str]]:
@@ -90,7 +105,20 @@ def flag_layer(flags: Mapping[str, object]) -> dict[str, object]:
     return layer
 
 
-def file_layer(source: str, of: type[SimulationConfig] = SimulationConfig) -> dict[str, object]:
+class Layer(dict[str, object]):
+    """Options by their first names. ``place`` says where one is written, as what a message about it begins with."""
+
+    def __init__(self, options: Mapping[str, object] | None = None, place: Placed = nowhere) -> None:
+        super().__init__(options or {})
+        self.place = place
+
+    def but(self, names: Iterable[str]) -> Layer:
+        """The layer without the options ``names``."""
+        left_out = set(names)
+        return Layer({name: value for name, value in self.items() if name not in left_out}, self.place)
+
+
+def file_layer(source: str, of: type[SimulationConfig] = SimulationConfig) -> Layer:
     """``--config``: JSON text, a file (JSON, TOML or YAML by its ending), or ``-`` for JSON on standard input."""
     if source == "-":
         return _checked(_json(sys.stdin.read(), "--config -"), "--config -", of)
@@ -99,23 +127,24 @@ def file_layer(source: str, of: type[SimulationConfig] = SimulationConfig) -> di
     path = Path(source)
     text = _read(path, "--config")
     if path.suffix == ".toml":
-        return _checked(_table(text, path), str(path), of)
+        return _checked(_table(text, path), str(path), of, _toml_lines(text, path))
     if path.suffix in (".yaml", ".yml"):
         import yaml  # noqa: PLC0415  only for this ending
 
         try:
-            return _checked(yaml.safe_load(text), str(path), of)
+            return _checked(yaml.safe_load(text), str(path), of, _lines(path))
         except yaml.YAMLError as error:
             raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    return _checked(_json(text, str(path)), str(path), of)
+    return _checked(_json(text, str(path)), str(path), of, _lines(path))
 
 
-def project_layer() -> dict[str, object]:
+def project_layer() -> Layer:
     """The project's defaults; paths in it are relative to the folder that holds the store."""
     path = store_dir() / "config.toml"
     if not path.is_file():
-        return {}
-    layer = _checked(_table(_read(path, "project defaults"), path), str(path))
+        return Layer()
+    text = _read(path, "project defaults")
+    layer = _checked(_table(text, path), str(path), lines=_toml_lines(text, path))
     base = path.parent.parent
     for name in PATHS:
         if name in layer:
@@ -130,12 +159,14 @@ def gate_layer() -> dict[str, object]:
     path = store_dir() / "config.toml"
     if not path.is_file():
         return {}
-    rules = _table(_read(path, "project defaults"), path, GATE_TABLE)
+    text = _read(path, "project defaults")
+    rules = _table(text, path, GATE_TABLE)
     if not isinstance(rules, dict):
         raise ConfigError(f"{path}: [{GATE_TABLE}] is no table of rules")
     from evaluatorq.records.gate_rules import GateRules  # noqa: PLC0415  only where there are some
 
-    GateRules.parse(rules, where=f"{path}: [{GATE_TABLE}]")
+    lines = _toml_lines(text, path, GATE_TABLE)
+    GateRules.parse(rules, placed=lambda keys: f"{path}:{lines(keys)}: ")
     return rules
 
 
@@ -152,8 +183,9 @@ def _table(text: str, path: Path, table: str = TABLE) -> object:
         raise ConfigError(f"{path} is not TOML: {error}") from None
     stray = sorted(set(document) - {TABLE, GATE_TABLE})
     if stray:
+        line = read_toml(text, str(path)).line((stray[0],))
         raise ConfigError(
-            f"{path}: {stray[0]}: unknown key; options stand in the table [{TABLE}], rules in [{GATE_TABLE}]"
+            f"{path}:{line}: {stray[0]}: unknown key; options stand in the table [{TABLE}], rules in [{GATE_TABLE}]"
         )
     return document.get(table, {})
 
@@ -173,9 +205,30 @@ def _json(text: str, where: str) -> object:
         raise ConfigError(f"{where} is not JSON: {error}") from None
 
 
-def _checked(options: object, where: str, of: type[SimulationConfig] = SimulationConfig) -> dict[str, object]:
+def _toml_lines(text: str, path: Path, table: str = TABLE) -> _Lines:
+    """The lines of the options in a table of a TOML file."""
+    document = read_toml(text, str(path))
+    return lambda keys: document.line((table, *keys))
+
+
+def _lines(path: Path) -> _Lines | None:
+    """The lines of the options in a YAML or JSON file; ``None`` for one that its strict reader does not take."""
+    document = next(read_documents(path), None)
+    return document.line if isinstance(document, Document) else None
+
+
+def _checked(
+    options: object, where: str, of: type[SimulationConfig] = SimulationConfig, lines: _Lines | None = None
+) -> Layer:
     """The layer under first names, with unknown keys refused here, where the file is known."""
     if not isinstance(options, dict):
         raise ConfigError(f"{where} is no table of options")
-    of.refuse_unknown(options, where=where)
-    return canonical(options)
+
+    def place(keys: Keys) -> str:
+        name, *inner = keys
+        written = next((key for key in options if ALIASES.get(key) == name), name) if name not in options else name
+        return f"{where}: " if lines is None else f"{where}:{lines((written, *inner))}: "
+
+    for name in options:
+        of.refuse_unknown((name,), where=place((name,)).removesuffix(": "))
+    return Layer(canonical(options), place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from evaluatorq.cli.console import say
@@ -64,11 +64,6 @@ class Making:
 
     def finished(self, result: SimulationResult) -> None:
         """Conversations are watched by others."""
-
-
-def without(options: dict[str, object], names: Iterable[str]) -> dict[str, object]:
-    """The options but for ``names``."""
-    return {name: value for name, value in options.items() if name not in set(names)}
 
 
 def write_cases(path: Path, datapoints: Sequence[SimulationDatapoint], *, as_dataset: bool = False) -> None:

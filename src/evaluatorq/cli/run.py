@@ -15,7 +15,6 @@ from evaluatorq.cli.making import (
     check_writable,
     datapoints_flag,
     prepared,
-    without,
 )
 from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
 from evaluatorq.cli.simulate import DEFAULTS, SOURCES, add_settings, printable, refuse_existing
@@ -38,7 +37,7 @@ def configure(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Makes the cases, runs the simulation and returns the exit code."""
     file = file_layer(args.config, RunConfig) if args.config else {}
-    project = without(project_layer(), NOT_FOR_MADE_CASES)
+    project = project_layer().but(NOT_FOR_MADE_CASES)
     config = layered(RunConfig, (DEFAULTS, project, file, flag_layer(given_config(args, RunConfig))))
     path = Path(args.cases_file) if args.cases_file else None
     if not args.force:

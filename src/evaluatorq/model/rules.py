@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Self
 
 from pydantic import JsonValue
 
@@ -28,15 +29,29 @@ class Problem:
 
 
 class Misfit(ConfigError):  # noqa: N818  what is so, as ConfigError's other kin say it
-    """Parts of a case that do not fit what they name; ``problems`` has each with its place in the case."""
+    """Parts of what somebody wrote that do not fit what they name; ``problems`` has each with its place in it."""
 
     def __init__(self, message: str, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__(message)
 
+    @classmethod
+    def at(cls, message: str, *keys: str | int) -> Self:
+        """One thing that does not fit, at ``keys``."""
+        return cls(message, (Problem(message, keys),))
+
 
 Rule = Callable[[JsonValue], Iterable[Problem]]
 Fields = Mapping[str, Rule]
+
+
+Placed = Callable[[Keys], str]
+"""Where an option is written, as what a message about it begins with; empty where nobody knows."""
+
+
+def nowhere(_keys: Keys) -> str:
+    """Options of no file."""
+    return ""
 
 
 def dotted(keys: Keys) -> str:

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.base import Record, Strict
+from evaluatorq.model.rules import Placed, nowhere
 from evaluatorq.records.compare import RunLabel
 
 State = Literal["holds", "broken", "could not measure"]
@@ -103,12 +104,17 @@ class GateRules(Strict):
     )
 
     @classmethod
-    def parse(cls, options: Mapping[str, object], *, where: str = "") -> Self:
-        """The rules that ``options`` describe; ``ConfigError`` in one sentence, which begins with ``where``."""
+    def parse(cls, options: Mapping[str, object], *, where: str = "", placed: Placed = nowhere) -> Self:
+        """The rules that ``options`` describe; ``ConfigError`` in one sentence, which begins with ``where``; each
+        fault is told with where it is ``placed``.
+        """
         try:
             return cls.model_validate(dict(options))
         except ValidationError as error:
-            faults = [_sentence(fault["type"], fault["loc"], fault["msg"], fault["input"]) for fault in error.errors()]
+            faults = [
+                placed(fault["loc"]) + _sentence(fault["type"], fault["loc"], fault["msg"], fault["input"])
+                for fault in error.errors()
+            ]
             raise ConfigError(f"{where}: {'; '.join(faults)}" if where else "; ".join(faults)) from None
 
 

@@ -8,7 +8,7 @@ refuses everything else with one sentence.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -22,6 +22,7 @@ from evaluatorq.model.base import Strict
 from evaluatorq.model.calls import DEFAULT_FAST_MODEL, DEFAULT_SMART_MODEL
 from evaluatorq.model.calls import LLMCallConfig as LLMCallConfig  # noqa: PLC0414  offered here as well
 from evaluatorq.model.cases import Persona, Scenario, SimulationDatapoint
+from evaluatorq.model.rules import Placed, nowhere
 from evaluatorq.records.triggers import SimulationRecommendationConfig
 from evaluatorq.simulation.described import described
 from evaluatorq.simulation.elsewhere import warn_of_no_effect
@@ -258,15 +259,24 @@ class SimulationConfig(Strict):
     )
 
     @classmethod
-    def parse(cls, options: Mapping[str, object], *, where: str = "", typed: Mapping[str, str] | None = None) -> Self:
+    def parse(
+        cls,
+        options: Mapping[str, object],
+        *,
+        where: str = "",
+        typed: Mapping[str, str] | None = None,
+        placed: Placed = nowhere,
+    ) -> Self:
         """The config that ``options`` describe; ``ConfigError`` in one sentence, which begins with ``where``.
 
-        ``typed`` says as what flags some of them were given, to be named so.
+        ``typed`` says as what flags some of them were given, to be named so; ``placed`` where the others are written.
         """
         try:
             config = cls.model_validate(dict(options))
         except ValidationError as error:
-            faults = "; ".join(sentence(detail, cls.names(), typed or {}) for detail in error.errors())
+            faults = "; ".join(
+                placed(detail["loc"]) + sentence(detail, cls.names(), typed or {}) for detail in error.errors()
+            )
             raise ConfigError(f"{where}: {faults}" if where else faults) from None
         warn_of_no_effect(config)
         return config
@@ -277,7 +287,7 @@ class SimulationConfig(Strict):
         return (*cls.model_fields, *ALIASES)
 
     @classmethod
-    def refuse_unknown(cls, options: Mapping[str, object], *, where: str) -> None:
+    def refuse_unknown(cls, options: Iterable[str], *, where: str) -> None:
         """``ConfigError`` with ``where`` and the nearest name for the first key that is no option."""
         for name in options:
             if name not in cls.names():

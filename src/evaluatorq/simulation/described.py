@@ -8,18 +8,19 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from evaluatorq.errors import CaseError, ConfigError
-from evaluatorq.model.rules import Problem, dotted
+from evaluatorq.model.rules import Misfit, Problem, dotted
 from evaluatorq.store.documents import near_file, read_documents
 from evaluatorq.store.located import Document
+from evaluatorq.store.toml_reader import read_toml
 
 FILES = (".yaml", ".yml", ".json", ".toml")
 _RIGHT = "an agent is described by its url or its command"
-_TOML_KEY = re.compile(r"""\s*\[?["']?([\w-]+)""")
 _SCHEME = re.compile(r"\w+:")
 
 
@@ -58,8 +59,20 @@ def _fitting(value: dict[str, JsonValue], document: Document | None = None) -> d
     except ConfigError as error:
         raise ValueError(f"{document.file if document else 'it'}: {error}") from None
     if not problems:
+        problems = [] if document is None else list(_unfit_today(value))
+    if not problems:
         return value
     raise ValueError("; ".join(_told(problem, document) for problem in problems))
+
+
+def _unfit_today(value: dict[str, JsonValue]) -> Iterator[Problem]:
+    """What keeps the agent from being reached: a variable that is not set, a URL or a program that is none."""
+    from evaluatorq.targets.resolve import kind_of_description  # noqa: PLC0415  only for an agent that is described
+
+    try:
+        kind_of_description(value).model_validate(value).make_targets()
+    except Misfit as error:
+        yield from error.problems
 
 
 def _told(problem: Problem, document: Document | None) -> str:
@@ -84,14 +97,8 @@ def _read(path: Path) -> Document:
 def _toml(path: Path) -> Document:
     try:
         text = path.read_text(encoding="utf-8")
-        value: dict[str, JsonValue] = tomllib.loads(text)
+        return read_toml(text, str(path))
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
-    lines: dict[str | int, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        named = _TOML_KEY.match(line)
-        if named is not None and named[1] in value:
-            lines.setdefault(named[1], number)
-    return Document(str(path), value, lines={id(value): lines})

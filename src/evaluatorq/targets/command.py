@@ -21,6 +21,7 @@ from pydantic import Field, field_validator
 from evaluatorq.errors import CallError, ConfigError
 from evaluatorq.llm.encode import encode_json
 from evaluatorq.model.messages import Message
+from evaluatorq.model.rules import Misfit
 from evaluatorq.ports import Seat, TargetReply, ToolSpec
 from evaluatorq.targets.bodies import Places, parsed, reply_from_json
 from evaluatorq.targets.paths import JsonPath
@@ -76,8 +77,11 @@ class CommandTargets:
     def __init__(self, spec: CommandTargetSpec) -> None:
         self.spec = spec
         self.name = shlex.join(spec.command)
-        _check_program(spec.command[0], Path(spec.cwd or "."))
-        self._env = {name: expanded(value, f"the command's {name}")[0] for name, value in spec.env.items()}
+        try:
+            _check_program(spec.command[0], Path(spec.cwd or "."))
+        except ConfigError as error:
+            raise Misfit.at(str(error), "command") from None
+        self._env = {name: expanded(value, f"the command's {name}", "env", name)[0] for name, value in spec.env.items()}
 
     def __call__(self, seat: Seat) -> CommandTarget:
         """The target of one conversation; its process starts with the first answer that is asked for."""

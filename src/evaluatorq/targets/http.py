@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from pydantic import Field, JsonValue, field_validator
 
-from evaluatorq.errors import CallError, ConfigError
+from evaluatorq.errors import CallError
 from evaluatorq.llm.credentials import account_credentials, basic, header_credentials, query_credentials
 from evaluatorq.llm.encode import encode_json
 from evaluatorq.llm.errors import status_error
@@ -22,6 +22,7 @@ from evaluatorq.llm.exchange import Answer, Call
 from evaluatorq.llm.reading import MOST_BYTES
 from evaluatorq.llm.reply import is_event_stream
 from evaluatorq.model.messages import Message
+from evaluatorq.model.rules import Misfit
 from evaluatorq.ports import Seat, TargetReply, ToolSpec
 from evaluatorq.targets.bodies import Places, parsed, reply_from_json
 from evaluatorq.targets.parts import empty, unfit
@@ -142,13 +143,13 @@ def _ready(spec: HttpTargetSpec) -> _Endpoint:
     url, secrets = expanded(spec.url, "the target's url", "url")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(
-            f"a target's url starts with http:// or https:// and names a host, not {bare_url(spec.url)!r}"
+        raise Misfit.at(
+            f"a target's url starts with http:// or https:// and names a host, not {bare_url(spec.url)!r}", "url"
         )
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream, text/plain"}
-    for name, template in spec.headers.items():
     secrets += query_credentials(parts.query)
-        headers[name.lower()], values = expanded(template, f"the header {name!r}")
+    for name, template in spec.headers.items():
+        headers[name.lower()], values = expanded(template, f"the header {name!r}", "headers", name)
         secrets += (*values, *header_credentials(name, headers[name.lower()]))
     if parts.username:
         user, password = unquote(parts.username), unquote(parts.password or "")

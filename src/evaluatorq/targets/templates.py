@@ -16,7 +16,7 @@ from evaluatorq.errors import ConfigError
 from evaluatorq.llm.encode import encode_json
 from evaluatorq.model.base import Strict
 from evaluatorq.model.messages import Message
-from evaluatorq.model.rules import Problem, dotted
+from evaluatorq.model.rules import Misfit, Problem, dotted
 from evaluatorq.model.type_rules import type_problems
 from evaluatorq.ports import ToolSpec
 
@@ -51,14 +51,17 @@ class TargetSpec(Strict):
         return cls.model_validate(written)
 
 
-def expanded(text: str, place: str) -> tuple[str, tuple[str, ...]]:
-    """``text`` with its ``${VARIABLES}`` filled in now, and the values that were put in, which are secrets."""
+def expanded(text: str, place: str, *keys: str) -> tuple[str, tuple[str, ...]]:
+    """``text`` with its ``${VARIABLES}`` filled in now, and the values that were put in, which are secrets.
+
+    ``Misfit`` at ``keys`` of the description for a variable that is not set.
+    """
     values: list[str] = []
 
     def fill(match: re.Match[str]) -> str:
         value = os.environ.get(match[1])
         if not value:
-            raise ConfigError(f"{place} needs the environment variable {match[1]}, which is not set")
+            raise Misfit.at(f"{place} needs the environment variable {match[1]}, which is not set", *keys)
         values.append(value)
         return value
 
