@@ -181,6 +181,16 @@ def test_losses_in_samples_without_a_partner_are_not_hidden() -> None:
     found = compare_facts(run_of(once, [GOOD] * 12), run_of(twice, [GOOD, RUDE] * 12))
     assert found.left_out == {"sample without a partner": 12}
     assert found.word == "could not measure"
+    assert "repeat both equally often (--samples)" in found.headline
+
+
+def test_a_sample_that_one_run_lost_is_counted_once() -> None:
+    points = datapoints(12, samples=2)
+    whole, cut = run_of(points, [GOOD] * 24), facts(points, [talk(p, i) for i, p in enumerate(points)][:-1])
+    for a, b in ((whole, cut), (cut, whole)):
+        assert compare_facts(a, b).left_out == {"no result": 1}
+    once = run_of(datapoints(12), [GOOD] * 12)
+    assert sum(compare_facts(once, cut).left_out.values()) >= 12
 
 
 def test_cases_that_the_runs_own_selection_leaves_out_are_not_asked_and_the_others_are_missed() -> None:

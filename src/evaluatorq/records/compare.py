@@ -24,6 +24,10 @@ COMPARISON_VERSION = 1
 MOST_LEFT_OUT = 0.1
 LEAST_LATENCY_S = 0.01
 """Answers that take less come from code beside us, and their times say nothing about an agent."""
+UNPAIRED = "sample without a partner"
+"""Its mean is not compared with that of another number of samples: where most pass, the mean of few is skewed more, and
+the paired test would call the same agent worse or better far more often than it may.
+"""
 SEED = 0
 Change = Literal["gained", "lost"]
 _ORDER: tuple[Kind, ...] = ("conversations", "goal", "evaluator", "criterion", "resource")
@@ -284,7 +288,7 @@ def _left_out(pairing: Pairing, overall: Measure) -> dict[str, int]:
         "only in A": pairing.gone,
         "case changed": len(pairing.changed),
         "no result": pairing.missing,
-        "sample without a partner": pairing.unpaired,
+        UNPAIRED: pairing.unpaired,
         "not decided on both sides": overall.left_out,
     }
     return {why: count for why, count in counts.items() if count}
@@ -296,7 +300,8 @@ def _withheld(left_out: Mapping[str, int], compared: int, overall: Measure) -> s
     if not compared:
         return f"no conversation could be compared ({reasons or 'the runs have no case in common'})"
     if total > MOST_LEFT_OUT * (total + compared):
-        return f"{total} of {total + compared} conversations had to be left out ({reasons})"
+        again = "; repeat both equally often (--samples)" if UNPAIRED in left_out else ""
+        return f"{total} of {total + compared} conversations had to be left out ({reasons}{again})"
     return overall.why if overall.word == "could not measure" else None
 
 

@@ -6,8 +6,8 @@ is not a result of the change that is being measured, so it is named and left ou
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, KeysView
 from dataclasses import dataclass, field, replace
 
 from evaluatorq.records.chosen import is_asked, selection_of
@@ -62,12 +62,13 @@ def paired(a: RunFacts, b: RunFacts) -> Pairing:
     if any(not talk.case.parts for facts in (a, b) for talk in facts.conversations[:1]):
         a, b = _by_names(a), _by_names(b)
     left, right = _by_case(a.conversations), _by_case(b.conversations)
+    gone_a, gone_b = (Counter(case.key for case in facts.missing) for facts in (a, b))
     found = Pairing()
     for key in left:
         if key in right:
             talks, others = _by_sample(left[key]), _by_sample(right[key])
             found.pairs += [Pair(talk, others[sample]) for sample, talk in talks.items() if sample in others]
-            found.unpaired += len(talks.keys() ^ others.keys())
+            found.unpaired += _unpaired(talks.keys(), others.keys(), gone_a[key], gone_b[key])
             found.unverified += not left[key][0].case.parts
     cases_a, cases_b = _cases(a), _cases(b)
     found.missing = sum(case.key in cases_b for case in a.missing) + sum(case.key in cases_a for case in b.missing)
@@ -83,6 +84,13 @@ def paired(a: RunFacts, b: RunFacts) -> Pairing:
     gone = {case.key for case in found.only_a}
     found.gone = sum(case.key in gone for case in (*(talk.case for talk in a.conversations), *a.missing))
     return found
+
+
+def _unpaired(a: KeysView[int], b: KeysView[int], gone_a: int, gone_b: int) -> int:
+    """Samples without a partner: those that the other run was not to have. One that it has lost (``gone``) is missing
+    and need not be counted twice; where the numbers do not tell, it is.
+    """
+    return max(len(a ^ b) - gone_a - gone_b, abs(len(a) + gone_a - len(b) - gone_b))
 
 
 def _by_case(talks: Iterable[ConversationFacts]) -> dict[tuple[str, ...], list[ConversationFacts]]:
