@@ -18,7 +18,7 @@ from viewing import Viewer
 from browsing import WIDTHS, axe_violations, shown_as
 from evaluatorq.model.runs import RunManifest
 from evaluatorq.store.journal import Journal, JournalReader
-from evaluatorq.store.labels import read_labels
+from evaluatorq.store.labels import LabelFile
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_from_the_list_to_a_broken_promise_and_a_label_on_it(browser: Chrome, ow
     rule.find_element(By.NAME, "note").send_keys("it really did")
     follow(browser, rule.find_element(By.CSS_SELECTOR, "button[value=agree]"))
     assert "you agree: it really did" in browser.find_element(By.ID, "v-criteria_1").text
-    [label] = read_labels(next(own_viewer.folder.glob("flawed_*.json"))).values()
+    [label] = LabelFile.beside(next(own_viewer.folder.glob("flawed_*.json"))).read().values()
     assert label.agrees
 
     follow(browser, browser.find_element(By.LINK_TEXT, "flawed"))

@@ -11,11 +11,11 @@ from viewing import Viewer, unfinished
 
 from evaluatorq.cli import main
 from evaluatorq.model.labels import Label
-from evaluatorq.store.labels import labels_path, read_labels
+from evaluatorq.store.labels import LabelFile
 
 
 def labels_of(viewer: Viewer) -> list[Label]:
-    return list(read_labels(next(viewer.folder.glob("good_*.json"))).values())
+    return list(LabelFile.beside(next(viewer.folder.glob("good_*.json"))).read().values())
 
 
 def test_a_label_holds_all_that_calibrating_a_judge_needs(own_viewer: Viewer) -> None:
@@ -61,19 +61,63 @@ def test_agreement_is_counted_and_the_export_is_the_file(own_viewer: Viewer) -> 
     page = own_viewer.get(f"/runs/{own_viewer.key('good')}/labels")
     assert "Agreement with 3 of 4 labelled verdicts (75 %" in page
     answer = own_viewer.client.get(f"/runs/{own_viewer.key('good')}/labels.jsonl")
-    assert answer.content == labels_path(next(own_viewer.folder.glob("good_*.json"))).read_bytes()
+    assert answer.content == LabelFile.beside(next(own_viewer.folder.glob("good_*.json"))).path.read_bytes()
     assert "attachment" in answer.headers["content-disposition"]
 
 
-def test_a_run_that_is_not_finished_has_no_labels_yet(own_viewer: Viewer) -> None:
+def test_a_run_that_is_not_finished_is_labelled_and_keeps_it(
+    own_viewer: Viewer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = next(own_viewer.folder.glob("flawed_*.json"))
+    saved = file.read_bytes()
     run_id = unfinished(own_viewer.folder)
-    assert '<form class="label"' not in own_viewer.get(f"/runs/{run_id}/4")
+    data = {"token": own_viewer.site.forms.token, "subject": "goal", "say": "agree", "note": "early"}
+    assert own_viewer.client.post(f"/runs/{run_id}/4/labels", data=data).status_code == 303
+    assert "you agree" in own_viewer.get(f"/runs/{run_id}/4")
+    assert "Labels (1)" in own_viewer.get(f"/runs/{run_id}")
+    assert "Agreement with 1 of 1" in own_viewer.get(f"/runs/{run_id}/labels")
+    exported = own_viewer.get(f"/runs/{run_id}/labels.jsonl")
+    monkeypatch.setenv("EVALUATORQ_DIR", str(own_viewer.folder.parent))
+    assert main(["sim", "labels", run_id[:12]]) == 0
+    assert capsys.readouterr().out == exported
+    file.write_bytes(saved)
+    assert "early" in own_viewer.get(f"/runs/{file.stem}/4")
+    assert main(["sim", "labels", "flawed"]) == 0
+    assert capsys.readouterr().out == exported
+    own_viewer.label("flawed", 5)
+    assert [(label.row, label.note) for label in LabelFile.beside(file).read().values()] == [(4, "early"), (5, "")]
+
+
+def test_a_conversation_that_goes_on_has_no_verdict_to_label(own_viewer: Viewer) -> None:
+    run_id = unfinished(own_viewer.folder)
+    (journal,) = (own_viewer.folder / ".journal" / run_id).glob("*.jsonl")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    ended = max(at for at, line in enumerate(lines) if b'"kind":"ended"' in line)
+    journal.write_bytes(b"".join(lines[:ended]))
+    (going,) = {0, *range(48)} - set(own_viewer.site.library.open(own_viewer.site.shelf.find(run_id)).entries)
+    assert '<form class="label"' not in own_viewer.get(f"/runs/{run_id}/{going}")
     data = {"token": own_viewer.site.forms.token, "subject": "goal", "say": "agree"}
-    assert own_viewer.client.post(f"/runs/{run_id}/4/labels", data=data).status_code == 404
+    assert own_viewer.client.post(f"/runs/{run_id}/{going}/labels", data=data).status_code == 404
+
+
+def test_conversations_are_chosen_by_their_labels(own_viewer: Viewer) -> None:
+    own_viewer.label("good", 4, say="disagree")
+    own_viewer.label("good", 7, subject="goal")
+    own_viewer.label("good", 7, subject="verdict", say="disagree")
+
+    def shown(label: str) -> list[int]:
+        page = own_viewer.get(f"/runs/{own_viewer.key('good')}?label={label}&sort=number")
+        return [int(number) for number in re.findall(r'<td class="n dim first">(\d+)<', page)]
+
+    assert [shown(label) for label in ("any", "agree", "disagree")] == [[4, 7], [7], [4, 7]]
+    assert shown("none") == [number for number in range(48) if number not in (4, 7)]
+    assert len(shown("rubbish")) == 48
+    page = own_viewer.get(f"/runs/{own_viewer.key('good')}/4?label=disagree&sort=number")
+    assert re.search(r'href="[^"]*/7\?label=disagree&amp;sort=number" rel="next"', page)
 
 
 def test_a_labels_file_that_cannot_be_read_is_named(own_viewer: Viewer) -> None:
-    labels_path(next(own_viewer.folder.glob("good_*.json"))).write_text("{}\n")
+    LabelFile.beside(next(own_viewer.folder.glob("good_*.json"))).path.write_text("{}\n")
     page = own_viewer.get(f"/runs/{own_viewer.key('good')}/labels", 422)
     assert re.search(r"labels\.jsonl:1: this is no label", page)
 
@@ -99,5 +143,5 @@ def test_labels_are_found_again_beside_a_run_that_moved(own_viewer: Viewer, tmp_
     path = next(own_viewer.folder.glob("good_*.json"))
     there = tmp_path / "elsewhere"
     there.mkdir()
-    labels_path(path).rename(there / labels_path(path).name)
-    assert len(read_labels(path.rename(there / path.name))) == 1
+    LabelFile.beside(path).path.rename(there / LabelFile.beside(path).path.name)
+    assert len(LabelFile.beside(path.rename(there / path.name)).read()) == 1

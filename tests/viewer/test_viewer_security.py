@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from viewing import Viewer, serving
 
-from evaluatorq.store.labels import labels_path, read_labels
+from evaluatorq.store.labels import LabelFile
 from evaluatorq.store.runs import run_parts
 from evaluatorq.viewer.guard import LARGEST_FORM, is_loopback
 from made_runs import datapoints, header, talk
@@ -107,13 +107,13 @@ def test_a_label_never_touches_the_run_and_is_its_owners_alone(own_viewer: Viewe
     before = path.read_bytes(), path.stat().st_mtime_ns
     assert own_viewer.label("good", 4).status_code == 303
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-    assert stat.S_IMODE(labels_path(path).stat().st_mode) == 0o600
+    assert stat.S_IMODE(LabelFile.beside(path).path.stat().st_mode) == 0o600
     assert len(re.findall(r'class="name" href="/runs/', own_viewer.get("/"))) == 2
 
 
 def test_a_credential_in_a_note_is_taken_out_before_it_is_written(own_viewer: Viewer) -> None:
     own_viewer.label("good", 4, note="the key is sk-abcdef0123456789abcdef, password: hunter22 \x1b[31m")
-    [label] = read_labels(next(own_viewer.folder.glob("good_*.json"))).values()
+    [label] = LabelFile.beside(next(own_viewer.folder.glob("good_*.json"))).read().values()
     assert "[hidden]" in label.note
     assert "sk-abcdef" not in label.note
     assert "hunter22" not in label.note
@@ -126,7 +126,7 @@ def test_a_note_is_redacted_by_the_rules_of_its_run(tmp_path: Path) -> None:
     path.write_bytes(b"".join(run_parts(about, [result])))
     with serving(tmp_path) as started:
         assert started.label("private", 0, note="ask mara.lind@example.com").status_code == 303
-    [label] = read_labels(path).values()
+    [label] = LabelFile.beside(path).read().values()
     assert re.fullmatch(r"ask \[email:[0-9a-f]{8}\]", label.note)
 
 

@@ -1,7 +1,8 @@
 """A run's labels, in a file of their own beside the run: ``<name>.labels.jsonl``, one label a line.
 
-The file is replaced as a whole with each change, under a lock on its folder, so that two writers lose nothing of each
-other's. The run's file is never touched.
+A run that is not finished has no name yet: its labels are under its id, are read together with the others once its
+file is there, and move to them with the first change. A file is replaced as a whole with each change, under a lock on
+its folder, so that two writers lose nothing of each other's. The run's file is never touched.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -22,25 +24,56 @@ from evaluatorq.store.saved_faults import fault_in
 Labels = Mapping[tuple[int, str], Label]
 
 
-def labels_path(run: Path) -> Path:
-    """Where the labels of a run file are."""
-    return run.with_name(f"{run.stem}.labels.jsonl")
+@dataclass(frozen=True, slots=True)
+class LabelFile:
+    """The labels of one run. ``early`` holds those that were given before the run had a file."""
+
+    path: Path
+    early: Path | None = None
+
+    @classmethod
+    def beside(cls, run: Path, run_id: str | None = None) -> LabelFile:
+        """Of a run file; ``run_id`` is the one it tells."""
+        early = run.with_name(f"{run_id}.labels.jsonl") if run_id else None
+        return cls(run.with_name(f"{run.stem}.labels.jsonl"), early)
+
+    @classmethod
+    def of_unfinished(cls, run_id: str, runs_dir: Path) -> LabelFile:
+        """Of a run that has no file yet."""
+        return cls(runs_dir / f"{run_id}.labels.jsonl")
+
+    def read(self) -> dict[tuple[int, str], Label]:
+        """The labels by what they are on, in the order of the conversations; none where there is no file.
+
+        ``ReplayError`` with the line of what is no label, ``SchemaError`` where a newer version wrote it.
+        """
+        labels = (*(_labels_in(self.early) if self.early else ()), *_labels_in(self.path))
+        return {label.key: label for label in sorted(labels, key=lambda label: label.key)}
+
+    def put(self, label: Label) -> None:
+        """Puts a label on a verdict, in place of the one that was there."""
+        with _held(self.path.parent):
+            self._write({**self.read(), label.key: label})
+
+    def remove(self, key: tuple[int, str]) -> None:
+        """Takes a label away, if there is one."""
+        with _held(self.path.parent):
+            self._write({kept: label for kept, label in self.read().items() if kept != key})
+
+    def _write(self, labels: Labels) -> None:
+        replace_file(self.path, (labels[key].model_dump_json().encode() + b"\n" for key in sorted(labels)))
+        if self.early is not None:
+            self.early.unlink(missing_ok=True)
 
 
-def read_labels(run: Path) -> dict[tuple[int, str], Label]:
-    """The labels of a run by what they are on, in the order of the conversations; none where there is no file.
-
-    ``ReplayError`` with the line of what is no label, ``SchemaError`` where a newer version wrote it.
-    """
-    path = labels_path(run)
+def _labels_in(path: Path) -> list[Label]:
     try:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
-        return {}
+        return []
     except OSError as error:
         raise ReplayError(f"cannot read {path}: {error.strerror}") from error
-    labels = [_label(path, number, line) for number, line in enumerate(lines, start=1)]
-    return {label.key: label for label in sorted(labels, key=lambda label: label.key)}
+    return [_label(path, number, line) for number, line in enumerate(lines, start=1)]
 
 
 def _label(path: Path, number: int, line: bytes) -> Label:
@@ -51,22 +84,6 @@ def _label(path: Path, number: int, line: bytes) -> Label:
     if label.label_version > LABEL_VERSION:
         raise SchemaError(f"{path}:{number}: label version {label.label_version} is newer than this version reads")
     return label
-
-
-def write_label(run: Path, label: Label) -> None:
-    """Puts a label on a verdict, in place of the one that was there."""
-    with _held(run.parent):
-        _write(run, {**read_labels(run), label.key: label})
-
-
-def remove_label(run: Path, key: tuple[int, str]) -> None:
-    """Takes a label away, if there is one."""
-    with _held(run.parent):
-        _write(run, {kept: label for kept, label in read_labels(run).items() if kept != key})
-
-
-def _write(run: Path, labels: Labels) -> None:
-    replace_file(labels_path(run), (labels[key].model_dump_json().encode() + b"\n" for key in sorted(labels)))
 
 
 @contextmanager

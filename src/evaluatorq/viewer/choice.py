@@ -10,8 +10,12 @@ from urllib.parse import urlencode
 from evaluatorq.model.results import SimulationResult
 from evaluatorq.records.verdicts import CriterionView, State
 from evaluatorq.reports.view import ConversationLine
+from evaluatorq.store.labels import Labels
 
 PAGE = 50
+LABELS: Mapping[str, str] = {
+    "any": "labelled", "none": "not labelled", "agree": "you agree", "disagree": "you disagree",
+}  # fmt: skip
 STATES: Mapping[str, str] = {"fail": "broken", "unknown": "not audited", "pass": "held"}
 
 
@@ -65,6 +69,7 @@ class Choice:
     state: str = ""
     evaluator: str = ""
     below: float | None = None
+    label: str = ""
     sort: str = "worst"
     q: str = ""
     page: int = 1
@@ -74,18 +79,19 @@ class Choice:
     def of(cls, query: Mapping[str, str]) -> Choice:
         """What an address asks for; what makes no sense is left out."""
         texts = {name: query.get(name, "") for name in ("outcome", "persona", "scenario", "criterion", "evaluator")}
-        state, sort = query.get("state", ""), query.get("sort", "")
+        state, sort, label = query.get("state", ""), query.get("sort", ""), query.get("label", "")
         return cls(
             **texts, state=state if state in STATES else "", below=_number(query.get("below", "")),
-            sort=sort if sort in SORTS else "worst", q=" ".join(query.get("q", "").split()),
-            page=max(1, _count(query.get("page", ""))), start=_count(query.get("start", "")),
+            label=label if label in LABELS else "", sort=sort if sort in SORTS else "worst",
+            q=" ".join(query.get("q", "").split()), page=max(1, _count(query.get("page", ""))),
+            start=_count(query.get("start", "")),
         )  # fmt: skip
 
     @property
     def narrows(self) -> bool:
         """Whether anything is filtered at all."""
-        texts = (self.outcome, self.persona, self.scenario, self.criterion, self.state, self.evaluator, self.q)
-        return any(texts) or self.below is not None
+        texts = (self.outcome, self.persona, self.scenario, self.criterion, self.state, self.evaluator, self.label)
+        return any(texts) or bool(self.q) or self.below is not None
 
     def query(self, **changes: object) -> str:
         """The address's query with some parts changed; parts at their defaults are left out."""
@@ -110,16 +116,25 @@ class Choice:
         states = [entry.criteria[self.criterion]] if self.criterion else entry.criteria.values()
         return not self.state or self.state in states
 
+    def _said_in(self, labels: Labels) -> set[int]:
+        """The conversations that have a label such as is asked for, on whatever of their verdicts."""
+        wanted = {"agree": (True,), "disagree": (False,)}.get(self.label, (True, False))
+        return {label.row for label in labels.values() if label.agrees in wanted}
+
     def _has_score(self, entry: Entry) -> bool:
         if not self.evaluator and self.below is None:
             return True
         scores = [value for name, value in entry.scores.items() if self.evaluator in ("", name)]
         return any(self.below is None or value < self.below for value in scores)
 
-    def chosen(self, entries: Iterable[Entry]) -> list[Entry]:
+    def chosen(self, entries: Iterable[Entry], labels: Labels) -> list[Entry]:
         """The conversations in order; of equals, the earlier one first."""
         key = SORTS[self.sort][1]
-        found = sorted(filter(self.accepts, entries), key=lambda entry: entry.line.index)
+        accepted = filter(self.accepts, entries)
+        if self.label:
+            said = self._said_in(labels)
+            accepted = filter(lambda entry: (entry.line.index in said) != (self.label == "none"), accepted)
+        found = sorted(accepted, key=lambda entry: entry.line.index)
         return sorted(found, key=lambda entry: key(entry, self.evaluator))
 
 

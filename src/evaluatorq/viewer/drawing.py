@@ -15,7 +15,7 @@ from evaluatorq.reports.html import template_environment
 from evaluatorq.reports.plain_words import in_words
 from evaluatorq.reports.terminal import percent
 from evaluatorq.reports.view import VERDICTS
-from evaluatorq.viewer.choice import SORTS, STATES
+from evaluatorq.viewer.choice import LABELS, SORTS, STATES
 
 STATIC = {
     "report.css": ("evaluatorq.reports", "templates/report.css", "text/css; charset=utf-8"),
@@ -34,8 +34,8 @@ class Pages:
         self._environment = template_environment("evaluatorq.viewer")
         self._environment.filters.update(json=as_json, when=_when, in_words=in_words)
         self._environment.globals.update(
-            folder=folder, token=token, verdicts=VERDICTS, quality=QUALITY, states=STATES, sorts=SORTS, percent=percent,
-            interval=interval,
+            folder=folder, token=token, verdicts=VERDICTS, quality=QUALITY, states=STATES, label_words=LABELS,
+            sorts=SORTS, percent=percent, interval=interval,
         )  # fmt: skip
 
     def page(self, template: str, request: Request, **values: object) -> HTMLResponse:

@@ -37,7 +37,7 @@ def conversations(site: Site, request: Request) -> Response:
     """A page of a run's conversations; with words to look for, those in which they were said."""
     found, book = site.opened(request)
     choice = Choice.of(request.query_params)
-    chosen = choice.chosen(book.entries.values())
+    chosen = choice.chosen(book.entries.values(), site.labels(found).read() if choice.label else {})
     pages = max(1, -(-len(chosen) // PAGE))
     page = min(choice.page, pages)
     if choice.q:

@@ -10,8 +10,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 
 from evaluatorq.errors import RunNotFound
-from evaluatorq.model.labels import Label
-from evaluatorq.store.labels import read_labels
+from evaluatorq.store.labels import LabelFile
 from evaluatorq.viewer.books import Book, Library, OngoingBook, SavedBook
 from evaluatorq.viewer.drawing import Pages
 from evaluatorq.viewer.guard import Forms
@@ -60,11 +59,16 @@ class Site:
             raise RunNotFound("this run is not finished; what is asked for is there once it is saved")
         return found, found.file, book
 
+    def labels(self, found: Found) -> LabelFile:
+        """Where the labels of a run are, finished or not."""
+        if found.file is not None:
+            return LabelFile.beside(found.file, head(found.file).run_id)
+        return LabelFile.of_unfinished(found.key, self.folder)
+
     def head_values(self, found: Found, book: Book) -> Mapping[str, object]:
         """What the head of every page of a run shows."""
-        labels: Mapping[tuple[int, str], Label] = read_labels(found.file) if found.file else {}
         return {
-            "key": found.key, "about": book.about, "counts": book.verdicts, "labels": labels,
+            "key": found.key, "about": book.about, "counts": book.verdicts, "labels": self.labels(found).read(),
             "run": head(found.file) if found.file else None, "total": len(book.entries),
             "ongoing": isinstance(book, OngoingBook),
             "alive": isinstance(book, OngoingBook) and book.run.running,
