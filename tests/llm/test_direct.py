@@ -22,6 +22,7 @@ from evaluatorq.llm.exchange import KEEPALIVE_S, Answer, Call
 from evaluatorq.llm.hosts import Hosts
 from evaluatorq.llm.reading import MOST_BYTES
 from evaluatorq.llm.request import Origin, request_bytes, request_head
+from evaluatorq.model.usage import NO_USAGE
 
 Say = Callable[[anyio.abc.SocketStream, int], Awaitable[None]]
 PATIENCE_S = 10.0
@@ -314,13 +315,31 @@ async def test_where_nobody_listens_nothing_was_spent(host: str) -> None:
     assert caught.value.usage.total_tokens == 0
 
 
-@pytest.mark.parametrize("host", ["no-such-host.invalid", "two..dots.invalid", "ü" * 70 + ".invalid"])
-async def test_a_host_that_is_not_there_is_a_network_error(host: str) -> None:
+async def test_a_host_that_is_not_there_is_a_network_error() -> None:
     async with session() as direct:
         with pytest.raises(CallError) as caught:
-            await ask(direct, f"http://{host}/")
+            await ask(direct, "http://no-such-host.invalid/")
     assert caught.value.code == "network_error"
     assert caught.value.usage is not None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://two..dots.invalid/",
+        f"http://{'ü' * 70}.invalid/",
+        "http://127.0.0.1:99999/",
+        "http://127.0.0.1:many/",
+        "http://[::1/",
+        "http://127.0.0.1/\ud800",
+        "http://a\0b/",
+    ],
+)
+async def test_a_url_that_leads_nowhere_is_not_asked_again(url: str) -> None:
+    async with session() as direct:
+        with pytest.raises(CallError) as caught:
+            await ask(direct, url)
+    assert (caught.value.code, caught.value.retryable, caught.value.usage) == ("bad_request", False, NO_USAGE)
 
 
 async def test_a_second_family_of_addresses_is_tried() -> None:

@@ -167,3 +167,25 @@ def test_only_a_connection_that_was_never_made_is_known_to_have_cost_nothing() -
 def _raised_from(exc: Exception, cause: BaseException) -> Exception:
     exc.__cause__ = cause
     return exc
+
+
+@pytest.mark.parametrize(
+    ("exc", "told"),
+    [
+        (ConnectionRefusedError(111, "Connect call failed"), "it: nobody listens there"),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "it: there is no host of that name"),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure"), "it: its name cannot be looked up now"),
+        (ConnectionResetError(104, "Connection reset by peer"), "it: the connection was reset"),
+        (ConnectionError("the connection was closed without an answer"), "it: the connection was closed without"),
+    ],
+)
+def test_what_went_wrong_is_one_sentence_whichever_library_says_so(exc: Exception, told: str) -> None:
+    givens = (exc,) if type(exc) is ConnectionError else (exc, _raised_from(httpx.ConnectError("failed"), exc))
+    for given in givens:
+        text = network_error(given, "it").message
+        assert text.startswith(told)
+
+
+def test_a_connection_that_was_not_made_in_time_cost_nothing() -> None:
+    failure = network_error(TimeoutError(), WHERE, asked=False)
+    assert (failure.code, failure.retryable, failure.usage) == ("timeout", True, NO_USAGE)

@@ -215,3 +215,19 @@ asyncio.run(main())
     for proxies, loaded in (({}, "False"), ({"HTTPS_PROXY": "http://127.0.0.1:9"}, "True")):
         done = await anyio.run_process([sys.executable, "-c", script, fake.base_url], env={**UNPROXIED, **proxies})
         assert done.stdout.decode().strip() == loaded
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999/", "http://[::1/", "http://a\0b/", "http://127.0.0.1/\ud800"])
+async def test_a_url_that_leads_nowhere_is_a_bad_request(url: str, plain: bool) -> None:
+    async with open_wire(2, 5.0, plain=plain) as wire:
+        with pytest.raises(CallError) as caught:
+            await wire.send(call(url))
+    assert (caught.value.code, caught.value.retryable) == ("bad_request", False)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_headers_in_any_script_are_sent(fake: FakeEndpoint, plain: bool) -> None:
+    async with open_wire(2, 5.0, plain=plain) as wire:
+        await wire.send(Call(fake.base_url, {"x-who": "Zoë 中"}, b"{}", "it"))
+    assert fake.seen[0].headers["x-who"].encode("latin-1").decode() == "Zoë 中"

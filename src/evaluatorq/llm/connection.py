@@ -8,6 +8,7 @@ be taken for the next.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Protocol, runtime_checkable
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -17,6 +18,10 @@ from evaluatorq.llm.reading import MOST_BYTES
 
 MOST_RECEIVED = MOST_BYTES + 1_000_000
 """So many bytes may come for one answer, its head and its framing included."""
+MOST_OF_A_HEAD = 262_144
+"""So many may come before the body begins: as much as the event loop hands over at once."""
+_ALERT = b"\x15\x03"
+_SPEAKS_TLS = "it speaks TLS, so its address begins with https://"
 _UNREADABLE = (HttpParserError, HttpParserUpgrade)
 
 
@@ -32,6 +37,14 @@ class Writable(Protocol):
         """Closes at once."""
         ...
 
+    def get_extra_info(self, name: str) -> object:
+        """What is known of it, ``None`` what is not."""
+        ...
+
+    def get_write_buffer_size(self) -> int:
+        """How many bytes are written and not yet sent."""
+        ...
+
 
 class Connection(asyncio.Protocol):
     """At most one request is under way. ``usable`` says whether another may follow.
@@ -45,11 +58,15 @@ class Connection(asyncio.Protocol):
         self.idle_since = 0.0
         self._loop = asyncio.get_running_loop()
         self._parser = HttpResponseParser(self)
+        self._parser.set_dangerous_leniencies(  # what other clients read too: folded headers, "\n", "5 \r\n"
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
         self._transport: Writable = asyncio.WriteTransport()
         self._waiting: asyncio.Future[Answer] | None = None
         self._headers: dict[str, str] = {}
         self._body = bytearray()
         self._received = 0
+        self._ended = False
 
     async def ask(self, request: bytes) -> Answer:
         """The answer to a whole request. Raises ``OSError`` when none comes or it breaks off; never asks twice."""
@@ -85,24 +102,26 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except _UNREADABLE as error:
-            self._fail(f"that is no HTTP: {error}")
-        if self._received > MOST_BYTES and (self._received > MOST_RECEIVED or len(self._body) > MOST_BYTES):
-            if self.answering:
-                self._end(complete=False)
-            else:
-                self._fail("the head of its answer has no end")
+            self._fail(_SPEAKS_TLS if data.startswith(_ALERT) else f"what it answers is no HTTP ({error})")
+        if self._received > MOST_OF_A_HEAD and not self.answering:
+            self._fail("the head of its answer has no end")
+        elif self._received > MOST_BYTES and (self._received > MOST_RECEIVED or len(self._body) > MOST_BYTES):
+            self._end(complete=False)
 
     def eof_received(self) -> None:
-        """The other side is done: what was under way ends with ``connection_lost``."""
-        self.usable = False
+        """The other side said that it is done: what was under way ends with ``connection_lost``, unsent or not."""
+        tls = self._transport.get_extra_info("ssl_object")
+        self._ended = not isinstance(tls, ssl.SSLObject) or _said_so(tls)
+        self.close()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The end of an answer whose length nobody said, or of hope for one."""
+        """The end of an answer whose length nobody said, or of hope for one. TLS that only stops has said no end."""
         self.usable = False
-        if self.answering and error is None and not self._headers.keys() & {"content-length", "transfer-encoding"}:
+        if self.answering and self._ended and not self._headers.keys() & {"content-length", "transfer-encoding"}:
             self._end(complete=True)
         else:
-            self._fail("the connection was closed " + ("within an answer" if self.answering else "without an answer"))
+            how = "reset" if isinstance(error, ConnectionResetError) else "closed"
+            self._fail(f"the connection was {how} " + ("within an answer" if self.answering else "without an answer"))
 
     # ---------------------------------------------------------------- what the parser says
 
@@ -112,7 +131,9 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header; what comes twice is a list."""
+        """One header; what comes twice is a list. What follows the body (trailers) is left out."""
+        if self.answering:
+            return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         known = self._headers.get(key)
         self._headers[key] = text if known is None else f"{known}, {text}"
@@ -131,7 +152,7 @@ class Connection(asyncio.Protocol):
             self.answering = False
             self._headers = {}
         elif self._waiting is not None:
-            self.usable = self._parser.should_keep_alive()
+            self.usable = self._parser.should_keep_alive() and not self._transport.get_write_buffer_size()
             self._end(complete=True)
 
     # ---------------------------------------------------------------- how a request ends
@@ -151,3 +172,11 @@ class Connection(asyncio.Protocol):
         if waiting is not None and not waiting.done():
             waiting.set_exception(ConnectionError(why))
         self.close()
+
+
+def _said_so(tls: ssl.SSLObject) -> bool:
+    """Whether the other side ended the stream itself, so that nobody can have cut it."""
+    try:
+        return not tls.read(1)
+    except ssl.SSLError:
+        return False

@@ -42,7 +42,7 @@ class DirectSession:
             async with asyncio.timeout(timeout_s):
                 connection = self._take(origin) or await self._connect(origin)
                 answer = await connection.ask(request_bytes(head, call))
-        except (OSError, UnicodeError) as exc:  # the latter of a host that can be no name
+        except OSError as exc:
             answering = connection is not None and connection.answering
             raise network_error(exc, call.where, asked=connection is not None, reading=answering) from exc
         finally:
@@ -90,8 +90,10 @@ class DirectSession:
         addresses = await self._hosts.addresses(origin.host, origin.port)
         try:
             reached = await start_connection(addresses, happy_eyeballs_delay=SECOND_ADDRESS_AFTER_S)
-        except OSError:
+        except BaseException as exc:  # cancelled by the time limit, too: nobody was there
             self._hosts.forget(origin.host, origin.port)
+            if isinstance(exc, RuntimeError):
+                raise ConnectionError(str(exc)) from exc  # uvloop has its own word for it
             raise
         reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         _, connection = await asyncio.get_running_loop().create_connection(

@@ -10,8 +10,9 @@ import errno
 import math
 import re
 import socket
+import ssl
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -188,14 +189,42 @@ def network_error(exc: BaseException, where: str, *, asked: bool = True, reading
     if any(getattr(cause, "errno", None) in (errno.EMFILE, errno.ENFILE) for cause in _causes(exc)):
         text = f"{where}: no file handle left for a connection; lower the parallelism or raise the limit (ulimit -n)"
         return CallError("file_handles", text, component="infrastructure", usage=NO_USAGE)
+    usage = NO_USAGE if not asked or _never_connected(exc) else None
     if _is_timeout(exc):
-        return CallError("timeout", f"{where} did not answer in time", retryable=True)
+        what = "did not answer in time" if asked else "took no connection in time"
+        return CallError("timeout", f"{where} {what}", retryable=True, usage=usage)
     if reading:
         return CallError("truncated_response", f"{where} broke off in the middle of its answer", retryable=True)
-    reason = next((str(cause) for cause in _causes(exc) if str(cause)), "")
-    text = clean_message(f"{where}: {type(exc).__name__}: {reason}")
-    usage = NO_USAGE if not asked or _never_connected(exc) else None
-    return CallError("network_error", text, retryable=True, usage=usage)
+    causes = list(_causes(exc))
+    lasting = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
+    told = next((told for cause in causes if (told := _told(cause))), None)
+    text = clean_message(f"{where}: {told or _as_it_is(exc, causes)}")
+    return CallError("network_error", text, retryable=not lasting, usage=usage)
+
+
+def _told(cause: BaseException) -> str | None:
+    """What is wrong and what to do, where the kind of an exception says so."""
+    told: str | None = None
+    match cause:
+        case ssl.SSLCertVerificationError():
+            advice = "SSL_CERT_FILE can name a file of authorities that you trust"
+            told = f"its certificate is not accepted: {cause.verify_message.rstrip('.')}; {advice}"
+        case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "RECORD_LAYER_FAILURE" | "PACKET_LENGTH_TOO_LONG"):
+            told = "it speaks no TLS there; an address of plain HTTP begins with http://"
+        case socket.gaierror(errno=socket.EAI_NONAME):
+            told = "there is no host of that name; correct the address"
+        case socket.gaierror():
+            told = f"its name cannot be looked up now ({cause.strerror}); is there a network?"
+        case ConnectionRefusedError():
+            told = "nobody listens there; start the server or correct the address"
+        case ConnectionResetError():
+            told = "the connection was reset"
+    return told
+
+
+def _as_it_is(exc: BaseException, causes: Sequence[BaseException]) -> str:
+    reason = next((str(cause) for cause in causes if str(cause)), "")
+    return reason if type(exc) is ConnectionError else f"{type(exc).__name__}: {reason}"
 
 
 def _never_connected(exc: BaseException) -> bool:

@@ -34,7 +34,10 @@ class Hosts:
             task = loop.create_task(_look_up(loop, host, port))
             task.add_done_callback(lambda done: self._forget_failure(key, done))
             known = self._known[key] = _LookUp(task, loop.time() + KNOWN_FOR_S)
-        return await asyncio.shield(known.task)
+        await asyncio.wait((known.task,))
+        if known.task.cancelled():
+            raise ConnectionError("the run has closed its connections")
+        return known.task.result()
 
     def forget(self, host: str, port: int) -> None:
         """Looks the name up again the next time: nobody answered where it was said to be."""

@@ -28,17 +28,21 @@ class Origin(NamedTuple):
 def request_head(method: str, url: str, headers: tuple[tuple[str, str], ...]) -> tuple[Origin, bytes]:
     """Whom a request goes to, and its head up to where the length of its body follows.
 
-    Header names count in any case. Raises ``CallError`` for a header that would break the request in two.
+    Header names count in any case. Raises ``CallError`` for a URL that leads nowhere, and for a header that would break
+    the request in two.
     """
-    parts = urlsplit(url)
-    secure = parts.scheme == "https"
-    usual = 443 if secure else 80
-    origin = Origin(secure, _in_ascii(parts.hostname or ""), parts.port or usual)
+    try:
+        parts = urlsplit(url)
+        secure = parts.scheme == "https"
+        usual = 443 if secure else 80
+        origin = Origin(secure, _in_ascii(parts.hostname or ""), parts.port or usual)
+        path, query = (quote(text, safe=_IN_URLS) for text in (parts.path or "/", parts.query))
+    except ValueError as error:  # of a host, a port or a character
+        raise CallError("bad_request", f"the URL cannot be asked: {error}", usage=NO_USAGE) from error
     host = f"[{origin.host}]" if ":" in origin.host else origin.host
     named = host if origin.port == usual else f"{host}:{origin.port}"
     fields = {"host": named, **ALWAYS_SENT, **{name.lower(): value for name, value in headers}}
-    path = quote(parts.path or "/", safe=_IN_URLS) + (f"?{quote(parts.query, safe=_IN_URLS)}" if parts.query else "")
-    lines = [f"{method} {path} HTTP/1.1"]
+    lines = [f"{method} {path}?{query} HTTP/1.1" if query else f"{method} {path} HTTP/1.1"]
     for name, value in fields.items():
         if any(ord(character) < 32 for character in name + value):
             text = f"{named}: the header {name!r} holds characters that no header can have"
@@ -57,4 +61,9 @@ def request_bytes(head: bytes, call: Call) -> bytes:
 
 
 def _in_ascii(host: str) -> str:
-    return host if host.isascii() else host.encode("idna").decode()
+    """The host as it is looked up. ``UnicodeError`` for what can be no name."""
+    if host.isascii():
+        return host.encode("idna").decode()
+    import idna  # noqa: PLC0415  takes its time, and few need it
+
+    return idna.encode(host).decode()

@@ -8,11 +8,22 @@ from functools import lru_cache
 import anyio
 import httpx
 
+from evaluatorq.errors import CallError
 from evaluatorq.llm.errors import network_error
 from evaluatorq.llm.exchange import ALWAYS_SENT, KEEPALIVE_S, Answer, Call
 from evaluatorq.llm.reading import read_body
+from evaluatorq.llm.request import request_head
+from evaluatorq.model.usage import NO_USAGE
 
-_url = lru_cache(maxsize=1024)(httpx.URL)
+
+@lru_cache(maxsize=1024)
+def _url(url: str) -> httpx.URL:
+    """Raises ``CallError`` for one that leads nowhere."""
+    request_head("GET", url, ())
+    try:
+        return httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise CallError("bad_request", f"the URL cannot be asked: {error}", usage=NO_USAGE) from error
 
 
 class HttpxClient:
@@ -33,11 +44,13 @@ class HttpxClient:
 
     async def send(self, call: Call, timeout_s: float) -> Answer:
         """The answer to one request. Raises ``CallError`` for every failure of the network."""
+        request_head(call.method, call.url, tuple(call.headers.items()))  # refuses what cannot be sent
+        headers = {**ALWAYS_SENT, **call.headers}
         request = httpx.Request(
             call.method,
             _url(call.url),
             content=call.body,
-            headers={**ALWAYS_SENT, **call.headers},
+            headers=[(name.encode(), value.encode(errors="replace")) for name, value in headers.items()],
             extensions={"timeout": httpx.Timeout(timeout_s).as_dict()},
         )
         reading = False
