@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 from page_runner import Page, blocks_of, environment
+from selenium.webdriver import Chrome
 from warm_commands import WarmCommands
 
+from browsing import axe_violations, shown_as
 from evaluatorq import errors, packs
 from evaluatorq.environments import registry as environments
 from evaluatorq.evaluators import registry as evaluators
@@ -153,14 +155,27 @@ def test_hardly_any_block_is_excused() -> None:
     assert len(excused) <= MOST_EXCUSED, "\n".join(excused)
 
 
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    """Broken links and pages that no table of contents lists are warnings, too."""
-    words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", str(tmp_path / "trees")]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site. Broken links and pages that no table of contents lists are warnings, too."""
+    folder = tmp_path_factory.mktemp("docs")
+    words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", str(folder / "trees")]
     done = subprocess.run(
-        [*words, str(DOCS), str(tmp_path / "site")], capture_output=True, text=True, timeout=100, check=False
+        [*words, str(DOCS), str(folder / "site")], capture_output=True, text=True, timeout=100, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "site" / "index.html").exists()
+    return folder / "site"
+
+
+def test_the_site_builds_without_a_warning(site: Path) -> None:
+    assert (site / "index.html").exists()
+
+
+@pytest.mark.parametrize("name", ["index", "compare-and-gate", "search"])
+def test_axe_objects_to_no_page_of_the_site(name: str, site: Path, chromium: Chrome) -> None:
+    shown_as(chromium, 400)
+    chromium.get((site / f"{name}.html").as_uri())
+    assert axe_violations(chromium) == []
 
 
 def page_text(name: str) -> str:
