@@ -95,7 +95,7 @@ class CallError(EvaluatorqError, RuntimeError):
 
     ``code`` is from the closed list in ``evaluatorq.model.events.FaultCode``. ``retryable`` says whether the same
     question may be asked again; ``reask`` that the answer came but was unusable, so asking again needs no waiting.
-    ``usage`` is what the failed call cost, ``None`` when nobody knows.
+    ``usage`` is what the failed call cost, ``None`` when nobody knows; ``model`` is whose price that was.
     """
 
     def __init__(  # noqa: PLR0913  one fact each, keyword-only
@@ -109,6 +109,7 @@ class CallError(EvaluatorqError, RuntimeError):
         usage: Usage | None = None,
         component: Component | None = None,
         raw: str | None = None,
+        model: str | None = None,
     ) -> None:
         super().__init__(message or code)
         self.code = code
@@ -119,6 +120,7 @@ class CallError(EvaluatorqError, RuntimeError):
         self.usage = usage
         self.component: Component | None = component
         self.raw = raw
+        self.model = model
 
 
 class SimulationError(EvaluatorqError, RuntimeError):

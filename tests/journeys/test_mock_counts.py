@@ -106,6 +106,9 @@ def test_turns_roles_and_conversations_add_up_to_the_same_total(measured: Measur
     for _, result in measured.results:
         assert sum((turn.token_usage for turn in result.turn_metrics), NO_USAGE) == result.token_usage
         assert sum(result.usage_by_role.values(), NO_USAGE) == result.token_usage
+        assert sum(result.usage_by_model.values(), NO_USAGE) == result.token_usage
     run = measured.run
     assert run.token_usage_total == sum((result.token_usage for result in run.results), NO_USAGE)
     assert run.token_usage_total == sum(run.usage_by_role.values(), NO_USAGE)
+    assert run.token_usage_total == sum(run.usage_by_model.values(), NO_USAGE)
+    assert len(run.usage_by_model) == len(OUR_NAME), "each role asks a model of its own"

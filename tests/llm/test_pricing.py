@@ -45,6 +45,22 @@ def test_what_nobody_knows_is_unknown_and_not_zero(model: str, base_url: str) ->
     assert (found.total_cost, found.priced_calls) == (None, 0)
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered_by", "cost"),
+    [
+        ("openai/gpt-4o", "openai/gpt-4o-mini", 0.75),  # a second choice
+        ("openai/gpt-4o", "gpt-4o-mini", 0.75),
+        ("openai/gpt-4o-mini", "gpt-4o-mini-2024-07-18", 0.75),  # a version of it
+        ("openai/gpt-4o-mini", "gpt-4o-mini-of-this-gateway", 0.75),
+        ("openai/gpt-4o-mini", "a-model-of-somebody", None),
+        ("openai/gpt-4o-mini", None, 0.75),
+    ],
+)
+def test_the_price_is_that_of_the_model_that_answered(asked: str, answered_by: str | None, cost: float | None) -> None:
+    found = priced(ASKED, asked, "https://gateway.example.test/v1", answered_by=answered_by)
+    assert found.total_cost == (None if cost is None else pytest.approx(cost))
+
+
 def test_what_the_endpoint_says_about_cost_goes_before_the_list() -> None:
     told = ASKED.model_copy(update={"total_cost": 9.0, "priced_calls": 1})
     assert priced(told, "gpt-4o-mini", PUBLIC) is told

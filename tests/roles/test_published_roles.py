@@ -160,6 +160,19 @@ async def test_an_injected_simulator_that_says_nothing_is_asked_once_more():
     ]
 
 
+@pytest.mark.parametrize("error", [CallError("timeout", "too slow", retryable=True), RuntimeError("the wire broke")])
+async def test_what_an_injected_simulator_spent_before_it_raised_is_counted_with_the_error(error: Exception):
+    class Breaks(Simulator):
+        async def generate_first_message(self) -> str:
+            self.spend()
+            raise error
+
+    with pytest.raises(CallError) as raised:
+        await published_user(Breaks())(SEAT).speak(())
+    assert raised.value.usage == Usage(input_tokens=10, total_tokens=10, calls=1)
+    assert str(error) in raised.value.message
+
+
 async def test_an_injected_simulator_that_returns_no_text_is_named():
     class Odd(Simulator):
         async def generate_first_message(self) -> str:

@@ -70,7 +70,15 @@ class Whole:
 
 
 def facts(outcome: RunOutcome) -> list[object]:
-    ignored = {"attempts", "token_usage", "token_usage_known", "unread_answers", "usage_by_role", "turn_metrics"}
+    ignored = {
+        "attempts",
+        "token_usage",
+        "token_usage_known",
+        "unread_answers",
+        "usage_by_role",
+        "turn_metrics",
+        "usage_by_model",
+    }
     ignored |= {"observations"}  # which count the failures
     return [json.loads(result.model_dump_json(exclude=ignored | {"metadata"})) for result in outcome.results] + [
         (result.metadata["criteria_meta"], result.metadata["evaluator_scores"]) for result in outcome.results

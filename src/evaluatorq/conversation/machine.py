@@ -40,7 +40,7 @@ from evaluatorq.model.messages import Message, ToolCall, open_calls
 from evaluatorq.model.replacing import replace
 from evaluatorq.model.results import ResponseTrace
 from evaluatorq.model.runs import Limits
-from evaluatorq.model.usage import NO_USAGE, Usage
+from evaluatorq.model.usage import NO_USAGE, NOT_TOLD, Usage, added
 
 __all__ = [
     "Conversation",
@@ -236,7 +236,7 @@ def _noted(state: Conversation, event: Noted | Scored) -> Conversation:
     if isinstance(event, Scored):
         return state
     if event.usage is not None:
-        state = _spend(state, event.what, event.usage)
+        state = _spend(state, event.what, event.usage, event.model)
     if not event.usage_known:
         state = _unread(state, f"{event.what}: the answer did not say what it cost")
     if event.what == CLAIMS:
@@ -281,7 +281,7 @@ def _turn_judged(state: Conversation, event: TurnJudged) -> Conversation:
 def _failed(state: Conversation, event: CallFailed) -> Conversation:
     if state.phase in (Phase.CLOSED, Phase.OVER):
         raise ProtocolError(f"a call failed in a conversation that is {state.phase.value}")
-    state = _spend(state, event.component, event.usage)
+    state = _spend(state, event.component, event.usage, event.model)
     if not event.usage_known:
         state = _unread(state, f"{event.component}: {event.code}")
     if not event.final:
@@ -337,6 +337,7 @@ def _resumed(state: Conversation, event: Resumed) -> Conversation:
         fresh,
         carried=state.usage,
         usage_by_role=state.usage_by_role,
+        usage_by_model=state.usage_by_model,
         unread=state.unread,
         attempts=event.attempt,
         environment=Environment(event.has_environment, event.state, event.state),
@@ -386,22 +387,22 @@ def _say(state: Conversation, rows: tuple[Message, ...]) -> Conversation:
     return replace(state, messages=messages, chain=digest.hexdigest(), ledger=ledger)
 
 
-def _spend(state: Conversation, role: str, usage: Usage | None) -> Conversation:
+def _spend(state: Conversation, role: str, usage: Usage | None, model: str | None) -> Conversation:
     """Books what an answer cost: on the turn under way, or carried to the next where none is."""
     if usage is None or (not usage.calls and usage == NO_USAGE):
         return state
-    by_role = {**state.usage_by_role, role: state.usage_by_role.get(role, NO_USAGE) + usage}
+    by_role, by_model = added(state.usage_by_role, role, usage), added(state.usage_by_model, model or NOT_TOLD, usage)
     if state.phase is Phase.USER or not state.turns:
-        return replace(state, carried=state.carried + usage, usage_by_role=by_role)
+        return replace(state, carried=state.carried + usage, usage_by_role=by_role, usage_by_model=by_model)
     last = state.turns[-1]
     turns = (*state.turns[:-1], replace(last, usage=last.usage + usage))
-    return replace(state, turns=turns, usage_by_role=by_role)
+    return replace(state, turns=turns, usage_by_role=by_role, usage_by_model=by_model)
 
 
 def _paid(
     state: Conversation, role: str, event: UserSpoke | TargetReplied | ToolsReturned | TurnJudged
 ) -> Conversation:
-    state = _spend(state, role, event.usage)
+    state = _spend(state, role, event.usage, event.model)
     return state if event.usage_known else _unread(state, f"{role}: the answer did not say what it cost")
 
 

@@ -66,6 +66,7 @@ class Conversation:
     turns: tuple[Turn, ...] = ()
     carried: Usage = NO_USAGE
     usage_by_role: Mapping[str, Usage] = field(default_factory=dict)
+    usage_by_model: Mapping[str, Usage] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     traces: tuple[ResponseTrace, ...] = ()
     target_model: str | None = None

@@ -175,12 +175,12 @@ class OpenAIChat:
     def _priced(self, reply: ChatReply) -> ChatReply:
         if reply.usage is None:
             return reply
-        usage = priced(reply.usage, self.name, self.endpoint.base_url)
+        usage = priced(reply.usage, self.name, self.endpoint.base_url, answered_by=reply.model)
         return reply if usage is reply.usage else replace(reply, usage=usage)
 
     def _unreadable(self, code: str, what: str, body: bytes, usage: Usage | None = None) -> CallError:
         raw = clean_raw(body, self.endpoint.secrets)
-        return CallError(code, f"{self._where} {what}", retryable=True, usage=usage, raw=raw)
+        return CallError(code, f"{self._where} {what}", retryable=True, usage=usage, raw=raw, model=self.name)
 
 
 def _may_mean_the_form(error: ApiError, failure: CallError) -> bool:

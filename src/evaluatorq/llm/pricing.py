@@ -2,7 +2,8 @@
 
 A price belongs to a model at a provider. The provider is known by the endpoint's address, or where that is a gateway by
 the first part of the model's name (``openai/gpt-4o``); nothing is guessed from a bare name at an address that nobody
-knows, nor for a server on one's own machine. What the endpoint itself says about cost goes before the list.
+knows, nor for a server on one's own machine. What the endpoint itself says about cost goes before the list. Where the
+answer is another model's than the one that was asked, such as a gateway's second choice, that one's price holds.
 
 The list is loaded with the first answer that may be on it: it takes a quarter of a second and 25 MB.
 """
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
 
 
-def priced(usage: Usage, model: str, base_url: str) -> Usage:
+def priced(usage: Usage, model: str, base_url: str, *, answered_by: str | None = None) -> Usage:
     """The usage of one answer with its cost in US dollars, where the price is known."""
-    if usage.total_cost is not None or _is_at_home(base_url) or (place := _place(model, base_url)) is None:
+    if usage.total_cost is not None or _is_at_home(base_url):
+        return usage
+    place = _place_of_answer(model, answered_by, base_url) if answered_by else _place(model, base_url)
+    if place is None:
         return usage
     cost = _look_up(place, usage)
     return usage.model_copy(
@@ -50,6 +54,17 @@ class _Place(NamedTuple):
     model: str
     provider: str | None = None
     address: str | None = None
+
+
+@lru_cache(maxsize=256)
+def _place_of_answer(asked: str, answered_by: str, base_url: str) -> _Place | None:
+    """Where the price of an answer stands. A name that begins like the one asked for is a version of that model."""
+    provider, slash, bare = asked.rpartition("/")
+    named = _place(answered_by, base_url)
+    if named is None and slash and "/" not in answered_by:
+        named = _place(f"{provider}/{answered_by}", base_url)
+    is_version = answered_by.rpartition("/")[2].startswith(bare)
+    return named if named is not None or not is_version else _place(asked, base_url)
 
 
 @lru_cache(maxsize=256)

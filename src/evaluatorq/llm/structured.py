@@ -49,7 +49,8 @@ def read_answer(reply: ChatReply, spec: AnswerSpec) -> Found:
     if reply.finish_reason == "length":
         raise _unusable("truncated_response", "the answer was cut at the token limit", reply, raw)
     if reply.finish_reason == "content_filter":
-        raise CallError("content_filter", "the answer was withheld by a content filter", usage=reply.usage, raw=raw)
+        told = "the answer was withheld by a content filter"
+        raise CallError("content_filter", told, usage=reply.usage, model=reply.model, raw=raw)
     if not raw.strip():
         raise _unusable("empty_reply", "the model answered with nothing", reply, raw)
     try:
@@ -120,4 +121,4 @@ def _parsed(bare: str) -> JsonValue:
 
 
 def _unusable(code: str, why: str, reply: ChatReply, raw: str) -> CallError:
-    return CallError(code, why, reask=True, usage=reply.usage, raw=beginning(raw, RAW_LENGTH))
+    return CallError(code, why, reask=True, usage=reply.usage, model=reply.model, raw=beginning(raw, RAW_LENGTH))

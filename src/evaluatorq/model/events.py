@@ -144,6 +144,7 @@ class CallFailed(_Event):
     latency_ms: float | None = None
     usage: Usage | None = None
     usage_known: bool = True
+    model: str | None = None
     raw: str | None = None
     digest: str = ""
 

@@ -71,7 +71,7 @@ class SimulationResult(Published):
     Read ``metadata["criteria_meta"]`` for the verdicts. Ours, ignored by other readers: ``ended_by``,
     ``failed_component``, ``goal_known`` (``False`` when nobody could decide the goal), ``completion_known`` (``False``
     when nobody said in a number how far the goal was reached), ``judge_goal_achieved`` (the judge's opinion where code
-    decided), ``fully_audited``, ``criteria_audit``, ``usage_by_role``, ``row``,
+    decided), ``fully_audited``, ``criteria_audit``, ``usage_by_role``, ``usage_by_model``, ``row``,
     ``attempts``, ``final_state``, ``observations`` (one for each turn of the agent), ``expectations`` (``None`` where
     the scenario has none), ``claims`` and ``prose_claims`` (what the agent said that it did, as the
     case's patterns and as a model found it), ``cognition`` (what it believed and why),
@@ -104,6 +104,7 @@ class SimulationResult(Published):
     fully_audited: bool | None = None
     criteria_audit: list[CriterionAudit] = Field(default_factory=list)
     usage_by_role: dict[str, Usage] = Field(default_factory=dict)
+    usage_by_model: dict[str, Usage] = Field(default_factory=dict)
     unread_answers: list[str] = Field(default_factory=list)
     row: int | None = None
     attempts: int = 1

@@ -163,7 +163,8 @@ class ScoreCount(Record):
 
 class SimulationRun(Published):
     """A finished run as saved under ``.evaluatorq/sim-runs``. Ours beside the published fields: ``score_counts``,
-    ``target_type``, ``usage_by_role``, ``seed``, ``offline``, ``attempts``, ``duration_s``,
+    ``target_type``, ``usage_by_role``, ``usage_by_model`` (of everything, so that it sums up to
+    ``token_usage_total``), ``seed``, ``offline``, ``attempts``, ``duration_s``,
     ``versions``, ``models``, ``replayed_from``, ``origin``, ``config``, ``usage_by_category`` (its sum is
     ``token_usage_total``), ``unread_by_category`` (answers beside the conversations whose cost nobody knows),
     ``generation_problems``, ``param_dropped`` (options that a model refused and that calls went on without),
@@ -195,6 +196,7 @@ class SimulationRun(Published):
     target_type: str | None = None
     score_counts: dict[str, ScoreCount] = Field(default_factory=dict)
     usage_by_role: dict[str, Usage] = Field(default_factory=dict)
+    usage_by_model: dict[str, Usage] = Field(default_factory=dict)
     seed: int | None = None
     offline: bool | None = None
     attempts: int | None = None

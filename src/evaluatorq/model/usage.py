@@ -122,6 +122,16 @@ class Usage(BaseModel):
 
 TokenUsage = Usage
 NO_USAGE = Usage()
+NOT_TOLD = "not told"
+"""Stands for the model where usage is kept by model and nobody said which one it was."""
+Sums = Mapping[str, Usage]
+"""Usage by role, category or model."""
+
+
+def added(sums: Sums, key: str, usage: Usage) -> dict[str, Usage]:
+    """The sums with one more usage under ``key``."""
+    return {**sums, key: sums.get(key, NO_USAGE) + usage}
+
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens"),

@@ -16,11 +16,16 @@ from evaluatorq.pacing.retry import RetryPolicy
 
 
 class Paid(Protocol):
-    """An answer that says what it cost, ``None`` when nobody knows."""
+    """An answer that says what it cost and whose it is, ``None`` when nobody knows."""
 
     @property
     def usage(self) -> Usage | None:
         """Its cost."""
+        ...
+
+    @property
+    def model(self) -> str | None:
+        """The model that gave it."""
         ...
 
 
@@ -51,7 +56,7 @@ class PaidCalls:
             except anyio.get_cancelled_exc_class():
                 self.bill.answered(category, None)
                 raise
-            self.bill.answered(category, answer.usage)
+            self.bill.answered(category, answer.usage, answer.model)
             return answer
 
         policy = self._retry if reask else replace(self._retry, most_reasks=0)

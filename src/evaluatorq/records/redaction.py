@@ -195,8 +195,8 @@ _EVENT_FACTS = {
     "terminated_by", "ended_by", "failed_component", "error_type", "lost", "evaluator", "finish_reason", "what",
 }  # fmt: skip
 _RESULT_FACTS = {
-    "thread_id", "response_traces", "token_usage", "usage_by_role", "unread_answers", "terminated_by", "ended_by",
-    "failed_component",
+    "thread_id", "response_traces", "token_usage", "usage_by_role", "usage_by_model", "unread_answers",
+    "terminated_by", "ended_by", "failed_component",
 }  # fmt: skip
 _ROW_FACTS = {"role"}
 _CASE_FACTS = {"id"}

@@ -80,6 +80,7 @@ def result_of(
         fully_audited=all(meta.audited for meta in metas),
         criteria_audit=[audit for _, audit in audits],
         usage_by_role=dict(conversation.usage_by_role),
+        usage_by_model=dict(conversation.usage_by_model),
         unread_answers=list(conversation.unread),
         row=row,
         attempts=conversation.attempts,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from evaluatorq.model.events import Scored
 from evaluatorq.model.results import SimulationResult
@@ -34,6 +34,7 @@ class RowSummary:
     scores: Mapping[str, float]
     usage: Usage
     usage_by_role: Mapping[str, Usage]
+    usage_by_model: Mapping[str, Usage] = field(default_factory=dict)
     attempts: int = 1
     goal_known: bool = True
 
@@ -45,6 +46,7 @@ class _Document(BaseModel):
     attempts: int = 1
     token_usage: Usage
     usage_by_role: dict[str, Usage]
+    usage_by_model: dict[str, Usage] = Field(default_factory=dict)
     goal_known: bool | None = None
     metadata: dict[str, JsonValue]
 
@@ -57,6 +59,7 @@ def summary_of(document: bytes) -> RowSummary:
         scores_in(found.metadata),
         found.token_usage,
         found.usage_by_role,
+        found.usage_by_model,
         found.attempts,
         found.goal_known is not False,
     )
@@ -97,6 +100,7 @@ class _Sums:
     attempts: int = 1
     usage: Usage = NO_USAGE
     by_role: dict[str, Usage] = field(default_factory=dict)
+    by_model: dict[str, Usage] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     scored: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     undecided: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -107,6 +111,8 @@ class _Sums:
         self.usage += row.usage
         for role, usage in row.usage_by_role.items():
             self.by_role[role] = self.by_role.get(role, NO_USAGE) + usage
+        for model, usage in row.usage_by_model.items():
+            self.by_model[model] = self.by_model.get(model, NO_USAGE) + usage
         for name, score in row.scores.items():
             self.scores[name] += score
             self.scored[name] += 1
@@ -132,7 +138,7 @@ def run_header(
         )
         for name in plan.evaluator_names
     }
-    spent = Spending(usage={CONVERSATIONS: sums.usage}) + plan.spent + analysis.spent
+    spent = Spending(usage={CONVERSATIONS: sums.usage}, by_model=sums.by_model) + plan.spent + analysis.spent
     return SimulationRun(
         run_name=plan.run_name,
         created_at=plan.created_at,
@@ -154,6 +160,7 @@ def run_header(
         target_type=plan.target_type,
         score_counts=counts,
         usage_by_role=sums.by_role,
+        usage_by_model=spent.by_model,
         seed=plan.seed,
         offline=plan.offline,
         attempts=sums.attempts,

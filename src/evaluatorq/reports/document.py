@@ -180,6 +180,12 @@ class Document:
         return {**self.summary.usage_by_role, **beside}
 
     @property
+    def models(self) -> dict[str, Usage]:
+        """The same by model, where there are several."""
+        models = dict(self.about.models or self.summary.usage_by_model)
+        return models if len(models) > 1 else {}
+
+    @property
     def spent(self) -> Usage:
         """Everything that was spent."""
         return sum(self.about.spent.values(), self.summary.usage)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from evaluatorq.model.usage import Usage
 from evaluatorq.records.verdicts import CriterionView, Rate
 from evaluatorq.reports.document import QUALITY, Clusters, Document, criterion_key, interval
 from evaluatorq.reports.markdown import code, escaped
@@ -148,13 +149,19 @@ def _tokens(document: Document) -> Iterator[str]:
         yield f"{document.about.no_tokens.capitalize()}."
         return
     rows = [
-        [
-            escaped(party(role)), f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", f"{usage.total_tokens:,}",
-            "not known" if usage.total_cost is None else f"{usage.total_cost:.4f}",
-        ]
+        [escaped(party(role)), *_figures(usage)]
         for role, usage in [*document.spending.items(), ("total", document.spent)]
-    ]  # fmt: skip
+    ]
     yield from _table(["role", "input", "output", "total", "USD"], rows)
+    if document.models:
+        by_model = [[code(name), *_figures(usage)] for name, usage in document.models.items()]
+        yield ""
+        yield from _table(["model", "input", "output", "total", "USD"], by_model)
+
+
+def _figures(usage: Usage) -> list[str]:
+    cost = "not known" if usage.total_cost is None else f"{usage.total_cost:.4f}"
+    return [f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", f"{usage.total_tokens:,}", cost]
 
 
 def _advice(document: Document) -> Iterator[str]:

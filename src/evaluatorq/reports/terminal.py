@@ -47,7 +47,8 @@ class About:
     """What a summary says of the run itself. ``next_steps`` are commands and what they do.
 
     ``asked`` says whether the run asks models at all, ``None`` where nobody knows.
-    ``spent`` is what was paid for beside the conversations, by category; ``words`` the executive summary.
+    ``spent`` is what was paid for beside the conversations, by category, ``models`` all of it by model; ``words`` the
+    executive summary.
     """
 
     name: str
@@ -60,6 +61,7 @@ class About:
     saved: str | None = None
     asked: bool | None = None
     spent: Mapping[str, Usage] = field(default_factory=dict)
+    models: Mapping[str, Usage] = field(default_factory=dict)
     words: str | None = None
     suggestions: int = 0
     notes: Sequence[str] = ()
@@ -92,7 +94,8 @@ class About:
         spent = {category: usage for category, usage in run.usage_by_category.items() if category != CONVERSATIONS}
         suggestions = sum(len(item.suggestions) for item in run.recommendations or ())
         notes = (*self.notes, *refusals(run))
-        return replace(self, spent=spent, words=run.executive_summary, suggestions=suggestions, notes=notes)
+        told = replace(self, words=run.executive_summary, suggestions=suggestions, notes=notes)
+        return replace(told, spent=spent, models=run.usage_by_model)
 
 
 def _asks_models(run: RunPlan | SimulationRun) -> bool | None:
@@ -337,6 +340,9 @@ def _facts(summary: Summary, about: About) -> list[list[str | Text]]:
     done = f"{count}, {plural(summary.turns, 'turn')}"
     rows.append(["Done", done + (f" in {_duration(about.duration_s)}" if about.duration_s is not None else "")])
     rows.append(["Tokens", _tokens(summary, about)])
+    models = about.models or summary.usage_by_model
+    if len(models) > 1:
+        rows.append(["Models", "; ".join(_by_model(name, spent) for name, spent in models.items())])
     if about.suggestions:
         rows.append(["Advice", f"{plural(about.suggestions, 'suggestion')} for the agent's prompt"])
     if about.seed is not None:
@@ -358,6 +364,17 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest} s"
 
 
+def _by_model(name: str, spent: Usage) -> str:
+    return f"{one_line(name, 60)} {spent.total_tokens:,}{_cost(spent)}"
+
+
+def _cost(spent: Usage) -> str:
+    """The cost in words, nothing where nobody knows it."""
+    if spent.total_cost is None:
+        return ""
+    return f", {spent.total_cost:.4f} USD" + (" (part of the calls)" if spent.cost_is_partial else "")
+
+
 def _tokens(summary: Summary, about: About) -> str:
     usage = sum(about.spent.values(), summary.usage)
     unknown = f"; {plural(summary.usage_unknown, 'conversation')} did not tell all" if summary.usage_unknown else ""
@@ -366,10 +383,7 @@ def _tokens(summary: Summary, about: About) -> str:
     parts = {party(role): spent for role, spent in summary.usage_by_role.items()}
     parts |= {category.replace("_", " "): spent for category, spent in about.spent.items()}
     roles = ", ".join(f"{name} {spent.total_tokens:,}" for name, spent in parts.items() if spent.total_tokens)
-    cost = ""
-    if usage.total_cost is not None:
-        cost = f", {usage.total_cost:.4f} USD" + (" (part of the calls)" if usage.cost_is_partial else "")
-    return f"{usage.total_tokens:,}" + (f" ({roles})" if roles else "") + cost + unknown
+    return f"{usage.total_tokens:,}" + (f" ({roles})" if roles else "") + _cost(usage) + unknown
 
 
 def render_conversations(lines: Sequence[ConversationLine], *, width: int = 80, color: bool = False) -> str:

@@ -215,6 +215,7 @@ class Summary:
     criteria: dict[tuple[str, str, str], CriterionTally] = field(default_factory=dict)
     usage: Usage = NO_USAGE
     usage_by_role: dict[str, Usage] = field(default_factory=dict)
+    usage_by_model: dict[str, Usage] = field(default_factory=dict)
     usage_unknown: int = 0
     turns: int = 0
     scores: dict[str, Mean] = field(default_factory=dict)
@@ -258,6 +259,8 @@ class Summary:
         self.usage_unknown += not result.token_usage_known
         for role, usage in result.usage_by_role.items():
             self.usage_by_role[role] = self.usage_by_role.get(role, NO_USAGE) + usage
+        for model, usage in result.usage_by_model.items():
+            self.usage_by_model[model] = self.usage_by_model.get(model, NO_USAGE) + usage
         scores = result.metadata.get("evaluator_scores")
         for name, value in scores.items() if isinstance(scores, dict) else ():
             if name in RESTS_ON_GOAL and goal_of(result) is None:

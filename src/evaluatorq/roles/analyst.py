@@ -36,6 +36,7 @@ class Written:
 
     lines: tuple[str, ...]
     usage: Usage | None
+    model: str | None = None
 
 
 async def write_summary(model: ChatModel, calls: PaidCalls, facts: Sequence[str]) -> str:
@@ -54,7 +55,7 @@ async def write_summary(model: ChatModel, calls: PaidCalls, facts: Sequence[str]
             wrong = f"{', '.join(invented)} is not among the facts' numbers."
             told = "the summary names numbers that are not among the facts"
             raise asking.refuse(_unusable("malformed_response", told, reply), wrong, 1)
-        return Written((text,), reply.usage)
+        return Written((text,), reply.usage, reply.model or model.name)
 
     return (await calls.make("executive_summary", once, reask=True)).lines[0]
 
@@ -87,10 +88,10 @@ async def suggest(
         if not kept:
             wrong = "suggestions must be a list of sentences."
             raise asking.refuse(_unusable("malformed_response", "there is no suggestion in the answer", reply), wrong)
-        return Written(kept, reply.usage)
+        return Written(kept, reply.usage, reply.model or model.name)
 
     return list((await calls.make("recommendations", once, reask=True)).lines)
 
 
 def _unusable(code: str, message: str, reply: ChatReply) -> CallError:
-    return CallError(code, message, usage=reply.usage, raw=reply.raw or reply.text)
+    return CallError(code, message, usage=reply.usage, raw=reply.raw or reply.text, model=reply.model)

@@ -60,7 +60,13 @@ class Asking:
         self._codes[error.code] += 1
         reask = self._codes[error.code] <= (REASKS if most is None else most) and self._codes.total() <= REASKS
         return CallError(
-            error.code, error.message, reask=reask, usage=error.usage, component=error.component, raw=error.raw
+            error.code,
+            error.message,
+            reask=reask,
+            usage=error.usage,
+            component=error.component,
+            raw=error.raw,
+            model=error.model,
         )
 
 
@@ -74,6 +80,7 @@ async def ask(
     try:
         reply = await model.complete(request)
     except CallError as error:
+        error.model = error.model or model.name
         if not error.reask:
             raise
         complaint = _COMPLAINTS.get(error.code, _UNREADABLE)
@@ -82,5 +89,11 @@ async def ask(
         return reply, reply.answer
     code = "refusal" if reply.refusal else "malformed_response"
     said = reply.refusal or reply.text
-    unusable = CallError(code, f"no object in the answer: {beginning(said, 200)!r}", usage=reply.usage, raw=reply.raw or said)
+    unusable = CallError(
+        code,
+        f"no object in the answer: {beginning(said, 200)!r}",
+        usage=reply.usage,
+        raw=reply.raw or said,
+        model=reply.model or model.name,
+    )
     raise asking.refuse(unusable, _COMPLAINTS.get(code, _UNREADABLE))

@@ -59,7 +59,8 @@ class ClaimFinderRole:
         reply = await self._model.complete(ChatRequest(prefix, (encode_message("user", text),)))
         found = (reply.answer or {}).get("claims")
         if not isinstance(found, list):
-            raise CallError("malformed_response", "no list of claims in the answer", usage=reply.usage, raw=reply.raw)
+            told, model = "no list of claims in the answer", reply.model or self._model.name
+            raise CallError("malformed_response", told, usage=reply.usage, raw=reply.raw, model=model)
         claims = tuple(_read(found, messages, tools))
         return ClaimReply(claims, usage=reply.usage, model=reply.model or self._model.name)
 

@@ -56,7 +56,8 @@ class DetectorRole:
         reply = await self._model.complete(ChatRequest(self._prefix, (encode_message("user", text),)))
         found = (reply.answer or {}).get("beliefs")
         if not isinstance(found, list):
-            raise CallError("malformed_response", "no list of beliefs in the answer", usage=reply.usage, raw=reply.raw)
+            told, model = "no list of beliefs in the answer", reply.model or self._model.name
+            raise CallError("malformed_response", told, usage=reply.usage, raw=reply.raw, model=model)
         updates = tuple(self._read(found, messages[row].text, row))
         return BeliefReply(updates, usage=reply.usage, model=reply.model or self._model.name)
 

@@ -32,6 +32,7 @@ class Edited:
     carried_out: tuple[int, ...]
     method: Literal["edits", "rewrite"]
     usage: Usage | None
+    model: str | None = None
 
 
 async def edit_prompt(model: ChatModel, calls: PaidCalls, prompt: str, suggestions: Sequence[str]) -> Edited:
@@ -54,7 +55,7 @@ async def _edit(model: ChatModel, calls: PaidCalls, prompt: str, suggestions: Se
         problems += _lost(prompt, text)
         if problems:
             raise _refusal(asking, " ".join(problems), reply)
-        return Edited(text, carried_out, "edits", reply.usage)
+        return Edited(text, carried_out, "edits", reply.usage, reply.model or model.name)
 
     return await calls.make("apply", once, reask=True)
 
@@ -72,7 +73,8 @@ async def _rewrite(model: ChatModel, calls: PaidCalls, prompt: str, suggestions:
         if lost:
             raise _refusal(asking, " ".join(lost), reply)
         ending = prompt[len(prompt.rstrip()) :]
-        return Edited(text.strip() + ending, tuple(range(len(suggestions))), "rewrite", reply.usage)
+        carried_out = tuple(range(len(suggestions)))
+        return Edited(text.strip() + ending, carried_out, "rewrite", reply.usage, reply.model or model.name)
 
     return await calls.make("apply", once, reask=True)
 
@@ -109,6 +111,10 @@ def _lost(before: str, after: str) -> list[str]:
 
 def _refusal(asking: Asking, complaint: str, reply: ChatReply) -> CallError:
     error = CallError(
-        "malformed_response", f"the edit cannot be used: {complaint}", usage=reply.usage, raw=reply.raw or reply.text
+        "malformed_response",
+        f"the edit cannot be used: {complaint}",
+        usage=reply.usage,
+        raw=reply.raw or reply.text,
+        model=reply.model,
     )
     return asking.refuse(error, complaint, _PATIENCE)

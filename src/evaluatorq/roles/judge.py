@@ -58,7 +58,11 @@ class JudgeRole:
 
     def _refusal(self, reading: Reading, reply: ChatReply) -> CallError:
         error = CallError(
-            "bad_verdict", f"the verdict does not hold: {reading.problems}", usage=reply.usage, raw=reply.raw
+            "bad_verdict",
+            f"the verdict does not hold: {reading.problems}",
+            usage=reply.usage,
+            raw=reply.raw,
+            model=reply.model or self._model.name,
         )
         return self._asking.refuse(error, reading.problems)
 

@@ -62,9 +62,9 @@ class PublishedUser:
         """The next line. Raises ``CallError`` for an answer that is no text, and asks once more for an empty one."""
         self._asking.about(len(messages))
         if messages:
-            said = await _awaited(_method(self._simulator, "respond_async")(_seen_by_user(messages)))
+            said = await self._meter.watched(_method(self._simulator, "respond_async"), _seen_by_user(messages))
         else:
-            said = await _awaited(_method(self._simulator, "generate_first_message")())
+            said = await self._meter.watched(_method(self._simulator, "generate_first_message"))
         usage = self._meter.spent()
         if not isinstance(said, str):
             raise CallError("malformed_response", f"a user's line is a text, not {type(said).__name__}", usage=usage)
@@ -95,7 +95,7 @@ class PublishedJudge:
         if settled != self._settled and _has(self._judge, "mark_settled"):
             _method(self._judge, "mark_settled")(settled)
         self._settled = settled
-        said = await _awaited(_method(self._judge, "evaluate")(list(messages)))
+        said = await self._meter.watched(_method(self._judge, "evaluate"), list(messages))
         usage = self._meter.spent()
         return JudgeReply(_as_judgment(said, usage), usage=usage, strict=False)
 
@@ -116,6 +116,19 @@ class _Meter:
             return None
         spent, self._seen = total - self._seen, total
         return spent
+
+    async def watched(self, ask: Method, *words: object) -> object:
+        """What ``ask`` said. Where it raises, what it had spent by then is told with the error."""
+        try:
+            return await _awaited(ask(*words))
+        except CallError as error:
+            error.usage = error.usage or self.spent()
+            raise
+        except OSError:  # file handles and time limits are told apart by whoever asked
+            raise
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise CallError("internal_error", text, usage=self.spent()) from error
 
     def _total(self) -> Usage | None:
         if not _has(self._participant, "get_usage"):

@@ -83,6 +83,7 @@ class UserRole:
             f"the simulated user's line cannot be used: {complaint.rstrip('.')}",
             usage=reply.usage,
             raw=reply.raw or reply.text,
+            model=reply.model or self._model.name,
         )
         return self._asking.refuse(error, complaint, _PATIENCE.get(code))
 

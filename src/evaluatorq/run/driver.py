@@ -358,6 +358,7 @@ class Driver:
             latency_ms=self._latency(),
             usage=error.usage,
             usage_known=error.usage is not None or error.code in REFUSALS or not self._costs(self._component),
+            model=error.model,
             raw=beginning(clean_text(error.raw), 4000) if error.raw else None,
             digest=request_digest(self.state),
         )

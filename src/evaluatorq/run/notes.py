@@ -51,7 +51,8 @@ async def _noted(
     except CallError as error:
         known = error.usage is not None or error.code in REFUSALS
         data = _failed(error.code, error.message)
-        return Noted(at=clock.now(), what=what, data=data, usage=error.usage, usage_known=known)
+        cost, model = error.usage, error.model
+        return Noted(at=clock.now(), what=what, data=data, usage=cost, usage_known=known, model=model)
     except TimeoutError:
         return Noted(at=clock.now(), what=what, data=_failed("timeout", "no answer in time"), usage_known=False)
     except Exception as error:  # noqa: BLE001  whatever they raise is why nothing is known

@@ -101,6 +101,7 @@ def _spent(row: Recovered) -> Recovered:
     """What is left of a conversation that ended by a fault and may have been begun again: what it cost."""
     old, lines = row.state, row.lines
     spent = replace(begin(old.datapoint, old.limits), carried=old.usage, usage_by_role=old.usage_by_role)
+    spent = replace(spent, usage_by_model=old.usage_by_model)
     return Recovered(replace(spent, unread=old.unread, attempts=old.attempts), started=True, lines=lines)
 
 

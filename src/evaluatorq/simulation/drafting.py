@@ -166,6 +166,7 @@ class _Kept:
         try:
             reply = await self._model.complete(request)
         except CallError as error:
+            error.model = error.model or self.name
             bill.failed(self._category, error)
             if bill.spending != NO_SPENDING:
                 why = Unusable(code=error.code, message=error.message) if error.reask else None
@@ -175,7 +176,7 @@ class _Kept:
             bill.answered(self._category, None)
             self._draft.note(question, bill.spending)
             raise
-        bill.answered(self._category, reply.usage)
+        bill.answered(self._category, reply.usage, reply.model or self.name)
         self._draft.note(question, bill.spending, reply, about=about)
         return reply
 

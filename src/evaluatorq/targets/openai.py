@@ -95,8 +95,10 @@ def _row(reply: ChatReply, messages: Sequence[Message]) -> Message:
     if text.strip():
         return Message(role="assistant", content=text)
     if reply.finish_reason == "content_filter":
-        raise CallError("content_filter", "the agent's answer was withheld by a content filter", usage=reply.usage)
-    raise CallError("empty_reply", "the agent's model answered with nothing", retryable=True, usage=reply.usage)
+        told = "the agent's answer was withheld by a content filter"
+        raise CallError("content_filter", told, usage=reply.usage, model=reply.model)
+    told = "the agent's model answered with nothing"
+    raise CallError("empty_reply", told, retryable=True, usage=reply.usage, model=reply.model)
 
 
 def _own_ids(calls: tuple[ToolCall, ...], messages: Sequence[Message]) -> list[ToolCall]:
