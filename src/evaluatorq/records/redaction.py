@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue
+from pydantic_core import SchemaValidator, core_schema
 
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import Scenario, SimulationDatapoint
@@ -56,39 +57,21 @@ _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1{HIDDEN}",
     ),
 )
-_ALONE = (
-    b"passw", b"secret", b"authoriz", b"credential", b"cookie", b"eyj", b"_pat", b"glpat", b"xox", b"hf_", b"akia",
-    b"asia", b"aiza",
-)  # fmt: skip
-_TOGETHER: dict[bytes, tuple[bytes, ...]] = {
-    b"=": (b"sig=", b"signature="),
-    b"key": (
-        b"?key=", b"&key=", b"private key",
-        *(kind + tie + b"key" for kind in (b"api", b"access", b"private") for tie in (b"", b"_", b"-")),
-    ),
-    b"k-": (b"sk-", b"pk-", b"rk-"),
-    b"k_": (b"sk_", b"pk_", b"rk_"),
-    b"bearer": (b'bearer"', b"bearer ", b"bearer\\", b"bearer\xc2", b"bearer\xe1", b"bearer\xe2", b"bearer\xe3"),
-    b"basic": (b"basic ", b"basic\\", b"basic\xc2", b"basic\xe1", b"basic\xe2", b"basic\xe3"),
-}  # fmt: skip
-"""What a credential in a line comes with, and where that is common, with which of these. Looking closely at a line
-takes a millisecond, so it has to be rare; this look takes as long as writing the line.
+_TRACES = SchemaValidator(
+    core_schema.str_schema(
+        pattern=r"(?is)passw|secret|authoriz|credential|cookie|eyj|_pat|glpat|xox|hf_|akia|asia|aiza|gh[pousr]_|"
+        r"sig=|signature=|[?&]key=|private key|(?:api|access|private)[_-]?key|[spr]k[_-]|(?:bearer|basic)[\s\"\\]|"
+        r"token(?:[^s]|$)|://.*@"
+    )
+)
+"""What a credential in a line comes with. Looking closely at a line takes a millisecond, so it has to be rare. The
+validator's regular expressions search for all of it at once; with the standard ones this takes longer than writing.
 """
-_GITHUB = re.compile(rb"gh[pousr]_")
 
 
 def _may_hold_secrets(encoded: bytes) -> bool:
     """Quick, and never wrong when it says no: a text with a credential in it has one of these in its JSON form."""
-    low = encoded.lower()
-    for needle in _ALONE:
-        if needle in low:
-            return True
-    for needle, closer in _TOGETHER.items():
-        if needle in low and any(map(low.__contains__, closer)):
-            return True
-    if low.count(b"token") > low.count(b"tokens"):
-        return True
-    return (b"://" in low and (b"@" in low or b"?" in low)) or _GITHUB.search(low) is not None
+    return _TRACES.isinstance_python(encoded.decode(errors="replace"))
 
 
 # ---------------------------------------------------------------- rules
