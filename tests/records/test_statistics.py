@@ -11,6 +11,7 @@ import pytest
 import scipy.stats as oracle
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 from evaluatorq.records import statistics as ours
 
@@ -88,6 +89,22 @@ def test_no_end_of_an_interval_is_nearer_than_students(values: list[float]) -> N
         low, high = oracle.t.interval(0.95, len(values) - 1, np.mean(values), error)
         assert interval.low <= low + 1e-9
         assert interval.high >= high - 1e-9
+
+
+@given(st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, 0.25]), min_size=3, max_size=12))
+def test_no_end_is_nearer_than_that_of_the_cubic_that_takes_skewness_out(values: list[float]) -> None:
+    interval, n = ours.paired_mean_interval(values), len(values)
+    if interval is None or len(set(values)) == 1:
+        return
+    skewness = float(oracle.skew(values))
+
+    def without_skewness(t: float) -> float:
+        return t + skewness / math.sqrt(n) * (t * t / 3 + 1 / 6) + skewness**2 * t**3 / (27 * n)
+
+    student, error = oracle.t.ppf(0.975, n - 1), np.std(values, ddof=1) / math.sqrt(n)
+    above, below = (brentq(lambda t, end=end: without_skewness(t) - end, -200, 200) for end in (-student, student))
+    assert interval.high >= np.mean(values) - above * error - 1e-6
+    assert interval.low <= np.mean(values) - below * error + 1e-6
 
 
 # ---------------------------------------------------------------- by counting
@@ -200,6 +217,14 @@ def test_the_pass_rate_of_few_datapoints_with_samples_is_within_its_interval_nin
         interval = ours.clustered_wilson([(sum(rng.random() < chance for _ in range(5)), 5) for chance in chances])
         held += interval.low <= 0.8 <= interval.high
     assert held / rounds >= 0.95 - 2 * math.sqrt(0.95 * 0.05 / rounds)
+
+
+def test_eight_values_of_which_most_are_nothing_hold_the_mean_as_often_as_promised() -> None:
+    rng, rounds, held = random.Random(5), 400, 0
+    for seed in range(rounds):
+        interval = ours.paired_mean_interval([rng.random() if rng.random() < 0.3 else 0.0 for _ in range(8)], seed)
+        held += interval is not None and interval.low <= 0.15 <= interval.high
+    assert held / rounds >= 0.89 - 2 * math.sqrt(0.89 * 0.11 / rounds)
 
 
 def test_a_long_tail_in_ten_datapoints_is_within_its_interval_nineteen_times_in_twenty() -> None:

@@ -210,8 +210,10 @@ def paired_mean_interval(
 
     Datapoints are drawn, each with all its samples, and the mean of a draw is studentised by the draw's own spread, so
     that a skewed sample gets the longer end it needs (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
-    12.5). No end is nearer than Student's, which draws from few or mostly equal values fall short of. Of ten or
-    fewer, very skewed or mostly equal, no interval holds the truth 95 times in 100; this one does so 78 to 94 times.
+    12.5). No end is nearer than Student's, which draws from few or mostly equal values fall short of, nor than that of
+    Student's t with the sample's skewness taken out, which few and mostly equal values need most. Where a rare value
+    far from the others may not be among them, no interval holds the truth 95 times in 100; of six to ten mostly equal
+    values this one does so 82 to 94 times.
     """
     n = len(differences)
     if n < 2:
@@ -225,9 +227,23 @@ def paired_mean_interval(
     below = above = t_quantile(tail, n - 1)
     if n <= MOST_RESAMPLED:
         drawn = sorted(_studentised(centred, seed, squares * 1e-12))
-        below = max(below, drawn[min(len(drawn) - 1, math.floor(tail * len(drawn)))])
-        above = max(above, -drawn[math.floor((1 - tail) * len(drawn))])
+        skewness = math.fsum(value**3 for value in centred) / n / (squares / n) ** 1.5
+        below, above = (
+            max(below, drawn[min(len(drawn) - 1, math.floor(tail * len(drawn)))], _skewed(below, skewness, n)),
+            max(above, -drawn[math.floor((1 - tail) * len(drawn))], -_skewed(-above, skewness, n)),
+        )
     return Interval(mean - below * error, mean + above * error)
+
+
+def _skewed(t: float, skewness: float, n: int) -> float:
+    """The studentised mean of skewed values that stands where ``t`` would without the skewness.
+
+    The inverse of a monotone cubic. Hall, On the removal of skewness by transformation, JRSS B 54 (1992), 2.
+    """
+    if abs(skewness) < 1e-6:
+        return t
+    root = math.sqrt(n)
+    return root * 3 / skewness * (math.cbrt(1 + skewness * (t / root - skewness / (6 * n))) - 1)
 
 
 def _studentised(centred: Sequence[float], seed: int, least: float) -> Iterator[float]:
