@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -347,9 +348,29 @@ async def test_a_route_keeps_the_port_and_may_be_used_again_after_it_was_closed(
             await resolved.aclose()
 
 
-def test_a_route_without_a_host_is_refused() -> None:
-    with pytest.raises(ConfigError, match="starts with http"):
-        VercelAISdkTarget("/api/chat")
+@pytest.mark.parametrize("url", ["/api/chat", "ftp://me:hunter22@h/", "http://[::1", "http://h:99999/", "http://"])
+def test_a_route_without_a_host_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="starts with http") as caught:
+        VercelAISdkTarget(url)
+    assert "hunter22" not in str(caught.value)
+
+
+async def test_an_account_in_the_url_of_a_route_is_a_header_and_a_secret() -> None:
+    with endpoint(lines('0:"ok"')) as there:
+        url = there.url.replace("http://", "http://me:pass%20word@")
+        resolved = resolve_target(VercelAISdkTarget(url), parallelism=4)
+        await ask(resolved.factory(seat()))
+        await resolved.aclose()
+    assert there.seen[0].headers["authorization"] == "Basic bWU6cGFzcyB3b3Jk"
+    assert {"pass word", "bWU6cGFzcyB3b3Jk"} <= set(resolved.factory.secrets)
+    assert "pass" not in resolved.name
+
+
+def test_a_route_may_be_asked_in_one_event_loop_after_another() -> None:
+    with endpoint(lines('0:"ok"')) as there:
+        route = VercelAISdkTarget(there.url)
+        texts = [asyncio.run(route.respond([user("hi")])).text for _ in range(3)]
+    assert texts == ["ok"] * 3
 
 
 async def test_an_async_generator_is_no_reply() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
+from contextlib import suppress
 
 from aiohappyeyeballs import start_connection
 
@@ -96,7 +97,12 @@ class DirectSession:
                 raise ConnectionError(str(exc)) from exc  # uvloop has its own word for it
             raise
         reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        _, connection = await asyncio.get_running_loop().create_connection(
-            Connection, sock=reached, ssl=tls, server_hostname=origin.host if tls else None
-        )
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(
+                Connection, sock=reached, ssl=tls, server_hostname=origin.host if tls else None
+            )
+        except BaseException:
+            with suppress(OSError):  # a handshake that was cancelled before it began goes on unless it cannot
+                reached.shutdown(socket.SHUT_RDWR)
+            raise
         return connection

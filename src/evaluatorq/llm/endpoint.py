@@ -27,7 +27,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if not _is_http_url(self.base_url):
+        if not is_http_url(self.base_url):
             raise ConfigError(
                 f"a base URL starts with http:// or https:// and names a host, not {bare_url(self.base_url)!r}"
             )
@@ -106,7 +106,8 @@ def endpoint_from_environment() -> Endpoint:
     return Endpoint(base_url, key)
 
 
-def _is_http_url(url: str) -> bool:
+def is_http_url(url: str) -> bool:
+    """Whether requests can go there: a scheme, a host and a port that are some."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

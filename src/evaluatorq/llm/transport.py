@@ -38,6 +38,7 @@ class Wire:
         self._certificates = certificates
         self._direct = direct
         self._client: HttpxClient | None = None
+        self.closed = False
         proxies = getproxies()
         self._may_be_proxied = any(proxies.get(scheme) for scheme in ("http", "https", "all"))
 
@@ -61,6 +62,7 @@ class Wire:
 
     async def aclose(self) -> None:
         """Closes all connections."""
+        self.closed = True
         if self._client is not None:
             await self._client.aclose()
         if self._direct is not None:

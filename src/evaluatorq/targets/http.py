@@ -17,6 +17,7 @@ from pydantic import Field, JsonValue, field_validator
 from evaluatorq.errors import CallError
 from evaluatorq.llm.credentials import account_credentials, basic, header_credentials, query_credentials
 from evaluatorq.llm.encode import encode_json
+from evaluatorq.llm.endpoint import bare_url, is_http_url
 from evaluatorq.llm.errors import status_error
 from evaluatorq.llm.exchange import Answer, Call
 from evaluatorq.llm.reading import MOST_BYTES
@@ -40,7 +41,7 @@ from evaluatorq.targets.templates import (
     rendered_text,
     request_values,
 )
-from evaluatorq.targets.wire import SharedWire, bare_url
+from evaluatorq.targets.wire import SharedWire
 
 Format = Literal["auto", "json", "text", "sse"]
 DEFAULT_BODY: JsonValue = {"messages": "{{messages}}"}
@@ -141,11 +142,11 @@ class HttpTargets:
 
 def _ready(spec: HttpTargetSpec) -> _Endpoint:
     url, secrets = expanded(spec.url, "the target's url", "url")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not is_http_url(url):
         raise Misfit.at(
             f"a target's url starts with http:// or https:// and names a host, not {bare_url(spec.url)!r}", "url"
         )
+    parts = urlsplit(url)
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream, text/plain"}
     secrets += query_credentials(parts.query)
     for name, template in spec.headers.items():

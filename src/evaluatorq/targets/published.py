@@ -120,6 +120,12 @@ class ObjectTargets:
             call = self._read[type(agent)] = read_signature(function, self._name or name_of(agent))
         return ObjectTarget(agent, replace(call, function=function), seat.environment, owned=self._owned)
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The credentials that the object says it holds: what must not be written anywhere."""
+        held = getattr(self._prototype, "secrets", ())
+        return tuple(text for text in held if isinstance(text, str)) if isinstance(held, tuple) else ()
+
     async def aclose(self) -> None:
         """Calls ``aclose_shared`` of the object that the others were made from, if it has one."""
         close = getattr(self._prototype, "aclose_shared", None)

@@ -10,11 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Self
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pydantic import JsonValue
 
 from evaluatorq.errors import CallError, ConfigError
+from evaluatorq.llm.credentials import basic, header_credentials, query_credentials
 from evaluatorq.llm.encode import encode_json
+from evaluatorq.llm.endpoint import bare_url, is_http_url
 from evaluatorq.llm.errors import clean_message, status_error
 from evaluatorq.llm.exchange import Answer, Call
 from evaluatorq.llm.reading import MOST_BYTES
@@ -28,7 +31,7 @@ from evaluatorq.targets.bodies import ANYWHERE, parsed, reply_from_json
 from evaluatorq.targets.parts import call_of, empty, unfit
 from evaluatorq.targets.published import AgentTarget
 from evaluatorq.targets.streams import END, cut, document_of, events_of, reply_from_events
-from evaluatorq.targets.wire import SharedWire, bare_url
+from evaluatorq.targets.wire import SharedWire
 
 MessageFormat = Literal["v5", "v4"]
 Json = dict[str, JsonValue]
@@ -52,13 +55,19 @@ class VercelAISdkTarget(AgentTarget):
         agent_context: object = None,
         message_format: MessageFormat = "v5",
     ) -> None:
-        if not re.match(r"https?://[^/?#]", url):
-            raise ConfigError(f"an AI SDK route starts with http:// or https:// and names a host, not {url!r}")
-        self.url = url
+        if not is_http_url(url):
+            raise ConfigError(
+                f"an AI SDK route starts with http:// or https:// and names a host, not {bare_url(url)!r}"
+            )
+        parts = urlsplit(url)
+        self.url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
         self.name = bare_url(url)
         self.agent_context = agent_context
         self.message_format: MessageFormat = message_format
-        self._headers = {"content-type": "application/json", **(headers or {})}
+        self._headers = {"content-type": "application/json", **{k.lower(): v for k, v in (headers or {}).items()}}
+        if parts.username:
+            account = basic(unquote(parts.username), unquote(parts.password or ""))
+            self._headers.setdefault("authorization", f"Basic {account}")
         self._extra = dict(extra_body or {})
         self._timeout = timeout
         self._wire = SharedWire(CONNECTIONS, timeout)
@@ -82,12 +91,18 @@ class VercelAISdkTarget(AgentTarget):
         body = encode_json({"messages": rows, **self._extra})
         answer = await self._wire.send(Call(self.url, self._headers, body, self.name))
         if not 200 <= answer.status < 300:
-            raise status_error(answer, self.name)
+            raise status_error(answer, self.name, self.secrets)
         if not answer.whole:
             raise unfit(f"{self.name} answered more than {MOST_BYTES:,} bytes; that is not read.")
         if not answer.body.strip():
             raise empty(f"{self.name} answered {answer.status} with an empty body.")
         return _read(answer, self.name)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The credentials in its URL and its headers: what must not be written anywhere."""
+        told = (text for name, value in self._headers.items() for text in header_credentials(name, value))
+        return (*told, *query_credentials(urlsplit(self.url).query))
 
     async def aclose_shared(self) -> None:
         """Closes the connections that all clones share; a later request opens them again."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 
@@ -36,7 +35,9 @@ class SharedWire:
 
     async def send(self, call: Call, timeout_s: float | None = None) -> Answer:
         """The answer to one request. Raises ``CallError`` for every failure of the network."""
-        wire = self._wire or await self._open()
+        wire = self._wire
+        if wire is None or wire.closed:  # the end of an event loop closes what was opened in it
+            wire = await self._open()
         turn = await self._limiter.acquire()
         failure: BaseException | None = None
         try:
@@ -55,7 +56,7 @@ class SharedWire:
 
         self._opening = self._opening or anyio.Lock()
         async with self._opening:
-            if self._wire is None:
+            if self._wire is None or self._wire.closed:
                 self._limiter.lower_cap(fitting(self._limiter.cap))
                 wire = open_wire(self._limiter.cap, self._timeout_s)
                 self._wire = await self._stack.enter_async_context(wire)
@@ -66,9 +67,3 @@ class SharedWire:
         stack, self._stack = self._stack, AsyncExitStack()
         self._wire = self._opening = None
         await stack.aclose()
-
-
-def bare_url(url: str) -> str:
-    """The URL without credentials, query and fragment: what may be saved and shown."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
