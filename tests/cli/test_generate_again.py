@@ -54,8 +54,8 @@ class Paying:
 
 def started(cli: Cli, endpoint: FakeEndpoint, *words: str, **more: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        cli.command(*words), cwd=cli.folder, env=cli.environment(OPENAI_BASE_URL=endpoint.base_url), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more,
+        cli.command(*words), cwd=cli.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=cli.environment(OPENAI_BASE_URL=endpoint.base_url, PYTHONDONTWRITEBYTECODE="1"), **more,
     )  # type: ignore[call-overload]  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def test_two_at_once_make_cases_each_for_itself(cli: Cli, folder: Path, inside, 
 
 
 def full(size: int) -> Callable[[], None]:
-    """Files end at ``size`` bytes, as on a disk that is full."""
+    """Files end at ``size`` bytes, as on a disk that is full: also the interpreter's own, which must not write any."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
