@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaluatorq.errors import ReplayError
-from evaluatorq.store import runs
-from evaluatorq.store.runs import read_header, run_parts
+from evaluatorq.store.run_files import head_of, read_header, run_parts
 from made_runs import datapoints, header, talk
 
 POINTS = datapoints(5)
@@ -27,12 +26,10 @@ def saved(folder: Path, *, change: Callable[[bytes], bytes] = bytes) -> Path:
 
 @pytest.mark.parametrize("at_once", [40, 64, 65, 97, 1_000, 1 << 20])
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
-def test_a_header_is_the_same_however_much_is_read_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, newline: bytes
-) -> None:
-    monkeypatch.setattr(runs, "_CHUNK", at_once)
-    found = read_header(saved(tmp_path, change=lambda text: text.replace(b"\n", newline)))
-    assert found == RUN.model_copy(update={"results": [], "datapoints": None})
+def test_a_header_is_the_same_however_much_is_read_at_once(tmp_path: Path, at_once: int, newline: bytes) -> None:
+    path = saved(tmp_path, change=lambda text: text.replace(b"\n", newline))
+    assert head_of(path, at_once) == {**json.loads(path.read_bytes()), "results": [], "datapoints": []}
+    assert read_header(path) == RUN.model_copy(update={"results": [], "datapoints": None})
 
 
 def test_a_run_on_one_line_is_read_as_well(tmp_path: Path) -> None:

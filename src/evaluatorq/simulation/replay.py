@@ -15,7 +15,8 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from evaluatorq.errors import ReplayError
 from evaluatorq.model.cases import Persona, SimulationDatapoint
 from evaluatorq.model.runs import REPLAY_VERSION
-from evaluatorq.store.runs import find_run, head_of, texts_of
+from evaluatorq.store.run_files import head_of, texts_of
+from evaluatorq.store.runs import find_run
 
 _DATAPOINTS: TypeAdapter[list[SimulationDatapoint]] = TypeAdapter(list[SimulationDatapoint])
 _TRAITS = ("patience", "assertiveness", "politeness", "technical_level")
