@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,6 @@ from evaluatorq.model.messages import assistant, tool_call, tool_result, user
 from evaluatorq.model.results import SimulationResult, TurnMetrics
 from evaluatorq.model.runs import SimulationRecommendation, SimulationRun
 from evaluatorq.model.usage import Usage
-from evaluatorq.reports import html as html_module
 from evaluatorq.reports.document import Document
 from evaluatorq.reports.html import html_report
 from evaluatorq.reports.markdown_report import markdown_report
@@ -258,6 +258,6 @@ def test_a_run_without_conversations_is_a_report_too() -> None:
 
 
 def test_without_the_extra_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(html_module, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ConfigError, match=r"pip install 'evaluatorq\[html\]'"):
         export_html([])
