@@ -88,6 +88,12 @@ def result_of(
         observations=observations_of(conversation),
         cognition=cognition_of(conversation),
     )
+    _hold_to_facts(result, conversation)
+    return with_scores(result, scores)
+
+
+def _hold_to_facts(result: SimulationResult, conversation: Conversation) -> None:
+    """Adds what the case expects, and what the agent says that it did, against what was seen."""
     scenario = conversation.scenario
     if scenario.expect is not None:
         result.expectations = check_expectations(scenario.expect, result)
@@ -95,7 +101,6 @@ def result_of(
         result.claims = claims_of(scenario.claims, result)
     if conversation.claims is not None:
         result.prose_claims = prose_claims_of(conversation.claims, result)
-    return with_scores(result, scores)
 
 
 def with_scores(result: SimulationResult, scores: Iterable[Scored]) -> SimulationResult:

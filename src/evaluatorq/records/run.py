@@ -118,6 +118,13 @@ class _Sums:
             self.scored[name] += 1
             self.undecided[name] += not row.goal_known and name in RESTS_ON_GOAL
 
+    def mean(self, name: str) -> float:
+        return self.scores[name] / self.scored[name]
+
+    def count(self, name: str) -> ScoreCount:
+        scored = self.scored[name]
+        return ScoreCount(scored=scored, left_out=self.total - scored, undecided=self.undecided[name])
+
 
 def run_header(
     plan: RunPlan,
@@ -131,13 +138,6 @@ def run_header(
     sums = _Sums()
     for row in rows:
         sums.add(row)
-    averages = {name: sums.scores[name] / sums.scored[name] for name in plan.evaluator_names if sums.scored[name]}
-    counts = {
-        name: ScoreCount(
-            scored=sums.scored[name], left_out=sums.total - sums.scored[name], undecided=sums.undecided[name]
-        )
-        for name in plan.evaluator_names
-    }
     spent = Spending(usage={CONVERSATIONS: sums.usage}, by_model=sums.by_model) + plan.spent + analysis.spent
     return SimulationRun(
         run_name=plan.run_name,
@@ -149,7 +149,7 @@ def run_header(
         max_turns=plan.limits.max_turns,
         evaluator_names=list(plan.evaluator_names),
         total_results=sums.total,
-        scorer_averages=averages,
+        scorer_averages={name: sums.mean(name) for name in plan.evaluator_names if sums.scored[name]},
         results=[],
         datapoints=list(plan.datapoints),
         replay_version=REPLAY_VERSION,
@@ -158,7 +158,7 @@ def run_header(
         token_usage_total=spent.total,
         run_id=plan.run_id,
         target_type=plan.target_type,
-        score_counts=counts,
+        score_counts={name: sums.count(name) for name in plan.evaluator_names},
         usage_by_role=sums.by_role,
         usage_by_model=spent.by_model,
         seed=plan.seed,
