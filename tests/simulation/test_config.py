@@ -11,7 +11,8 @@ import pytest
 
 from evaluatorq.errors import ConfigError
 from evaluatorq.model.cases import CommunicationStyle, Persona, Scenario, SimulationDatapoint
-from evaluatorq.simulation.config import ALIASES, Flag, SimulationConfig, SimulationOptions
+from evaluatorq.simulation.config import ALIASES, Flag, SimulationConfig
+from evaluatorq.simulation.keywords import SimulationOptions
 from evaluatorq.simulation.recording import HIDDEN, must_be_given_again
 
 PERSONA = Persona(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 
 if TYPE_CHECKING:
     from evaluatorq.simulation.api import SimulationResults
-    from evaluatorq.simulation.config import SimulationOptions
+    from evaluatorq.simulation.keywords import SimulationOptions
 
 
 async def simulate(**options: Unpack[SimulationOptions]) -> SimulationResults:

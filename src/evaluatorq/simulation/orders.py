@@ -13,7 +13,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_va
 from evaluatorq.model.base import Strict
 from evaluatorq.model.calls import LLMCallConfig
 from evaluatorq.model.cases import SimulationDatapoint
-from evaluatorq.simulation.config import INPUTS, TARGETS, Flag, SimulationConfig, SimulationOptions
+from evaluatorq.simulation.config import INPUTS, TARGETS, Flag, SimulationConfig
+from evaluatorq.simulation.keywords import SimulationOptions
 from evaluatorq.simulation.kinds import Text
 
 EmitDatapoints = Callable[[list[SimulationDatapoint]], object]
