@@ -36,12 +36,14 @@ from viewer.viewing import Viewer, serving
 from writing_models import persona, scenario
 
 MODEL_KEY, HEADER, VARIABLE = 'mk+Qz7Rw4Tn9Xb2Lk5/"x', 'h\\"Jd8Fs3Gp6Vc1Hm4&=', "v<Pk2Wz9Ej5Ut7Oy3>%"
+WORD = "Opensesame-for-models"
 PASSWORD, QUERY = "p Gb6Nx1Rd8Sl4Qf9/é", "q=Yh5Tm2Kv9Zc7Wj4+"
 HELD = {
     "a model's key": (MODEL_KEY, "Qz7Rw4Tn9Xb2Lk5"),
     "a header": (HEADER, "Jd8Fs3Gp6Vc1Hm4"),
     "a variable": (VARIABLE, "Pk2Wz9Ej5Ut7Oy3"),
     "a password in a URL": (PASSWORD, "Gb6Nx1Rd8Sl4Qf9"),
+    "a password without a digit": (WORD, "Opensesame-for-models"),
     "a parameter of a URL": (QUERY, "Yh5Tm2Kv9Zc7Wj4"),
     "basic authentication": (b64encode(f"pat:{PASSWORD}".encode()).decode(), "Gb6Nx1Rd8Sl4Qf9"),
 }
@@ -74,7 +76,7 @@ CRAMMED = " ".join([secret for secret, _ in HELD.values()] * 60)
 """Wherever this is cut, a credential is cut."""
 CASE_TEXT = " ; ".join(text for text, _ in (*NAMED.values(), *PRIVATE.values(), *HELD.values()))
 MADE = " ; ".join(
-    [spelling for secret in (MODEL_KEY, PASSWORD, QUERY) for spelling in spellings(secret)]
+    [spelling for secret in (MODEL_KEY, WORD, QUERY) for spelling in spellings(secret)]
     + [text for text, _ in NAMED.values()]
 )
 """What whoever makes cases may write: who asks for cases alone knows of no agent and no rules."""
@@ -238,7 +240,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     with parrot() as port:
         account = f"pat:{quote(PASSWORD, safe='')}@127.0.0.1:{port}"
-        monkeypatch.setenv("OPENAI_BASE_URL", f"http://{account}/v1?api-key={quote(QUERY, safe='')}")
+        models = f"pat:{WORD}@127.0.0.1:{port}"
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://{models}/v1?api-key={quote(QUERY, safe='')}")
         monkeypatch.setenv("OPENAI_API_KEY", MODEL_KEY)
         monkeypatch.setenv("PLANTED_THING", VARIABLE)
         target = {

@@ -57,11 +57,16 @@ class Endpoint:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not appear in a message or a file."""
+        within = (text for name, value in self.headers.items() for text in header_credentials(name, value))
+        held = (self.api_key, *self.headers.values(), *within, *self.url_secrets)
+        return tuple(value for value in held if value and len(value) >= 8)
+
+    @property
+    def url_secrets(self) -> tuple[str, ...]:
+        """Those that stand in the base URL: secret whatever they look like, where a key may say that none is needed."""
         parts = urlsplit(self.base_url)
         account = account_credentials(unquote(parts.username or ""), unquote(parts.password or ""))
-        within = (text for name, value in self.headers.items() for text in header_credentials(name, value))
-        held = (self.api_key, *self.headers.values(), *within, *account, *query_credentials(parts.query))
-        return tuple(value for value in held if value and len(value) >= 8)
+        return (*account, *query_credentials(parts.query))
 
     def request_headers(self) -> dict[str, str]:
         """The headers of every request to this endpoint."""

@@ -23,7 +23,7 @@ from evaluatorq.simulation.assemble import TargetFacts, assembled, cases_of, pla
 from evaluatorq.simulation.config import INPUTS, TARGETS, SimulationConfig
 from evaluatorq.simulation.entry import simulate, simulate_sync
 from evaluatorq.simulation.models import model_credentials
-from evaluatorq.simulation.privacy import keys_among, redactor_for
+from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.simulation.recording import must_be_given_again
 from evaluatorq.simulation.report_files import check_outputs, is_file_name, write_outputs
 from evaluatorq.simulation.served import served
@@ -140,7 +140,7 @@ def _check_same_agent(plan: RunPlan, target: TargetFacts) -> None:
 def redactor_of(config: SimulationConfig, crew: Crew | None, plan: RunPlan) -> Redactor:
     """What keeps out of the run's files what its options, its cases and its agent's credentials say."""
     held: object = () if crew is None else getattr(crew.target, "secrets", ())
-    secrets = (*(held if isinstance(held, tuple) else ()), *keys_among(model_credentials(config)))
+    secrets = (*(held if isinstance(held, tuple) else ()), *model_credentials(config))
     scenarios = (datapoint.scenario for datapoint in plan.datapoints)
     return redactor_for(redaction_rules(config), secrets, scenarios)
 

@@ -55,7 +55,7 @@ from evaluatorq.simulation.elsewhere import warn_of_unstored
 from evaluatorq.simulation.hook_stream import HookStream
 from evaluatorq.simulation.models import Models, fast_model, fast_place, model_credentials, opened_models
 from evaluatorq.simulation.orders import GenerateConfig, GenerateOptions, OrderOptions, RunConfig, RunOptions
-from evaluatorq.simulation.privacy import keys_among, redactor_for
+from evaluatorq.simulation.privacy import redactor_for
 from evaluatorq.simulation.report_files import check_outputs, write_outputs
 from evaluatorq.simulation.served import served
 from evaluatorq.simulation.telemetry import with_telemetry
@@ -277,7 +277,7 @@ async def _made(
     cases = await _cases(config, workshop, desk)
     pairs = paired(cases.personas, cases.scenarios)
     openings = Openings([pair.first_message for pair in pairs])
-    without_keys = redactor_for((), keys_among(model_credentials(config)))
+    without_keys = redactor_for((), model_credentials(config))
 
     def so_far() -> RunPlan:
         return plan.model_copy(

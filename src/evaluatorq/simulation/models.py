@@ -21,6 +21,7 @@ from evaluatorq.pacing.limits import LimiterOptions
 from evaluatorq.ports import ChatModel
 from evaluatorq.simulation.calling import sampling_of, timeout_of
 from evaluatorq.simulation.config import LLMCallConfig, SimulationConfig
+from evaluatorq.simulation.privacy import keys_among
 
 if TYPE_CHECKING:
     from evaluatorq.llm.client import ModelPool
@@ -87,11 +88,13 @@ def model_credentials(config: SimulationConfig) -> tuple[str, ...]:
     """What the endpoints of the run's models and the members of their requests hold and nothing may be written of."""
     calls = config.llm_config or LLMCallConfig()
     found = [*members_credentials(calls.extra_kwargs), *members_credentials(calls.extra_body)]
+    in_urls: list[str] = []
     for endpoint_of in _endpoints(config, calls):
         with suppress(ConfigError, MissingLLMCredentialsError):  # where it is needed, asking says what is wrong with it
             endpoint = endpoint_of()
             found += endpoint.secrets if endpoint is not None else ()
-    return tuple(found)
+            in_urls += endpoint.url_secrets if endpoint is not None else ()
+    return (*keys_among(found), *in_urls)
 
 
 def _endpoints(config: SimulationConfig, calls: LLMCallConfig) -> Iterator[Callable[[], Endpoint | None]]:
