@@ -35,7 +35,7 @@ def own_certificate(tmp_path: Path) -> Path:
     return path
 
 
-async def asked(certificate: Path, *, plain: bool) -> Answer | CallError:
+async def asked(certificate: Path, *, plain: bool, said: bytes = ANSWER, polite: bool = False) -> Answer | CallError:
     """What comes of asking a server with this certificate."""
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificate)
@@ -44,10 +44,11 @@ async def asked(certificate: Path, *, plain: bool) -> Answer | CallError:
 
     async def answer(stream: anyio.abc.ByteStream) -> None:
         async with stream:
-            await stream.receive()
-            await stream.send(ANSWER)
+            while not (await stream.receive()).endswith(b"{}"):
+                pass
+            await stream.send(said)
 
-    async with TLSListener(tcp, tls, standard_compatible=False) as listener, anyio.create_task_group() as group:
+    async with TLSListener(tcp, tls, standard_compatible=polite) as listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, answer)
         try:
             async with open_wire(2, 5.0, plain=plain) as wire:
@@ -72,7 +73,8 @@ async def test_a_server_is_trusted_by_the_file_that_the_environment_names(
 async def test_a_server_that_nobody_vouches_for_is_not_asked(own_certificate: Path, plain: bool) -> None:
     error = await asked(own_certificate, plain=plain)
     assert isinstance(error, CallError)
-    assert error.code == "network_error"
+    assert (error.code, error.retryable) == ("network_error", False)
+    assert "its certificate is not accepted" in error.message
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -97,3 +99,18 @@ async def test_certificates_that_are_not_there_are_refused_before_anything_is_as
     with pytest.raises(ConfigError, match=f"{variable}=/nowhere/own is no"):
         async with open_wire(2, 5.0):
             pass
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("polite", [False, True])
+async def test_an_answer_that_ends_with_its_connection_is_whole_where_tls_says_so(
+    own_certificate: Path, monkeypatch: pytest.MonkeyPatch, plain: bool, polite: bool
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(own_certificate))
+    answer = await asked(own_certificate, plain=plain, said=b"HTTP/1.1 200 OK\r\n\r\n{}", polite=polite)
+    if polite:
+        assert isinstance(answer, Answer)
+        assert (answer.body, answer.whole) == (b"{}", True)
+    else:
+        assert isinstance(answer, CallError)
+        assert answer.code == "truncated_response"

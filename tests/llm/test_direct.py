@@ -132,6 +132,36 @@ async def test_what_only_announces_an_answer_is_none(early: bytes) -> None:
     assert "link" not in answer.headers
 
 
+@pytest.mark.parametrize(
+    "whole",
+    [
+        HELLO.replace(b"text/plain", b"text/plain;\r\n charset=utf-8"),
+        HELLO.replace(b"\r\n", b"\n"),
+        CHUNKED.replace(b"3\r\nllo", b"3 \r\nllo"),
+        CHUNKED.replace(b"x-trailer: yes", b"content-encoding: gzip"),
+    ],
+)
+async def test_what_other_clients_read_is_read(whole: bytes) -> None:
+    answer = await once(saying(whole))
+    assert (answer.status, answer.body, answer.whole) == (200, b"hello", True)
+
+
+@pytest.mark.parametrize("whole", [HELLO, CHUNKED])
+async def test_an_answer_that_ends_early_is_never_whole(whole: bytes) -> None:
+    ends = iter(range(len(whole)))
+
+    async def cut(stream: anyio.abc.SocketStream, number: int) -> None:
+        await stream.send(whole[: next(ends)])
+        await stream.aclose()
+
+    async with serving(cut) as server, session() as direct:
+        for end in range(len(whole)):
+            with pytest.raises(CallError) as caught:
+                await ask(direct, server.url)
+            within = end >= whole.index(b"\r\n\r\n") + 4
+            assert caught.value.code == ("truncated_response" if within else "network_error")
+
+
 async def test_an_answer_without_a_body_ends_with_its_head() -> None:
     answer = await once(saying(b"HTTP/1.1 204 No Content\r\n\r\n"))
     assert (answer.status, answer.body, answer.whole) == (204, b"", True)
@@ -240,6 +270,39 @@ async def test_a_request_on_a_kept_connection_that_breaks_is_a_failure_and_not_s
             await ask(direct, server.url)
     assert (caught.value.code, caught.value.retryable, caught.value.usage) == ("network_error", True, None)
     assert len(server.requests) == 2
+
+
+async def test_an_answer_that_came_before_all_was_sent_is_the_last_of_its_connection() -> None:
+    async def refuse(stream: anyio.abc.SocketStream, number: int) -> None:
+        await stream.send(HELLO)
+        await anyio.sleep(PATIENCE_S)
+
+    async with serving(refuse) as server, session() as direct:
+        for _ in range(2):
+            call = Call(server.url, {}, b" " * 8_000_000, "it")
+            assert (await direct.send(call, PATIENCE_S)).body == b"hello"
+    assert server.connections == 2
+
+
+async def test_the_other_side_is_done_whether_or_not_all_was_sent() -> None:
+    async def leave(stream: anyio.abc.SocketStream, number: int) -> None:
+        await stream.send_eof()
+        await anyio.sleep(PATIENCE_S)
+
+    async with serving(leave) as server, session() as direct:
+        with pytest.raises(CallError) as caught:
+            await direct.send(Call(server.url, {}, b" " * 8_000_000, "it"), PATIENCE_S)
+    assert caught.value.code == "network_error"
+
+
+async def test_requests_whose_host_is_looked_up_at_the_end_of_a_run_fail_by_name() -> None:
+    direct = DirectSession(Certificates())
+    asking = [asyncio.create_task(ask(direct, "http://no-such-host.invalid/")) for _ in range(3)]
+    await asyncio.sleep(0)
+    await direct.aclose()
+    for error in await asyncio.gather(*asking, return_exceptions=True):
+        assert isinstance(error, CallError)
+        assert error.code == "network_error"
 
 
 async def test_after_the_end_nothing_is_open_and_nothing_more_is_sent() -> None:
