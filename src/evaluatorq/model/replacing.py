@@ -18,5 +18,5 @@ else:
     def replace(record: Record, **changes: object) -> Record:
         """A copy of a frozen record with some fields changed."""
         changed = object.__new__(type(record))
-        changed.__dict__.update(record.__dict__, **changes)
+        object.__setattr__(changed, "__dict__", record.__dict__ | changes)
         return changed
