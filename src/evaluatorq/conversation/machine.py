@@ -115,7 +115,13 @@ def _open(state: Conversation) -> tuple[ToolCall, ...]:
 
 def apply(state: Conversation, event: Event) -> Conversation:  # noqa: PLR0911  one row of the table per case
     """The state after ``event``. An event that does not fit the phase raises ``ProtocolError``."""
-    match event:
+    match event:  # the most frequent first
+        case UserSpoke() if state.phase is Phase.USER:
+            return _user_spoke(state, event)
+        case TargetReplied() if state.phase is Phase.TARGET:
+            return _noticed(_target_replied(_opened(state), event), event)
+        case TurnJudged() if state.phase is Phase.JUDGE:
+            return _turn_judged(state, event)
         case Noted() | Scored():
             return _noted(state, event)
         case Resumed():
@@ -127,10 +133,6 @@ def apply(state: Conversation, event: Event) -> Conversation:  # noqa: PLR0911  
             return replace(state, environment=world, attempts=event.attempt)
         case CallFailed():
             return _noticed(_failed(_opened(state), event), event)
-        case UserSpoke() if state.phase is Phase.USER:
-            return _user_spoke(state, event)
-        case TargetReplied() if state.phase is Phase.TARGET:
-            return _noticed(_target_replied(_opened(state), event), event)
         case ToolsReturned() if state.phase is Phase.TOOLS:
             return _noticed(_tools_returned(state, event), event)
         case WorldChanged() if state.phase is Phase.TARGET:
@@ -138,8 +140,6 @@ def apply(state: Conversation, event: Event) -> Conversation:  # noqa: PLR0911  
             return _noticed(replace(state, environment=world, outside_at=event.number + 1), event)
         case Observed():
             return _noticed(state, event)
-        case TurnJudged() if state.phase is Phase.JUDGE:
-            return _turn_judged(state, event)
     raise ProtocolError(f"{event.kind} does not fit a conversation that waits for {state.phase.value}")
 
 
