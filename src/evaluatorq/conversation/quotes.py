@@ -26,6 +26,8 @@ _TYPOGRAPHY = str.maketrans({
 })  # fmt: skip
 _DASH = "\u2014"
 _UNSPACED_CHAR = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
+_PLAIN_WORDS = re.compile("[a-z] [a-z]+ [a-z]")
+"""Three words in a folded text, seen at a glance."""
 _IN_WORDS = "'-_"
 _IN_NUMBERS = ".,:/"
 _PERCENT = "%\u2030"
@@ -142,7 +144,7 @@ def find_quote(quote: str, messages: Sequence[Message], party: Party = "agent") 
     bare = _bare(quote)
     if not bare:
         return None
-    long_enough = words(bare) >= LEAST_WORDS
+    long_enough = _PLAIN_WORDS.search(bare) is not None or words(bare) >= LEAST_WORDS
     role = _ROLE[party]
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
