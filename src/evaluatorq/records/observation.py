@@ -49,8 +49,8 @@ def _observed(facts: TurnFacts, conversation: Conversation) -> Observation:
     present = conversation.environment.present
     known = present or conversation.reports_tools
     calls = tuple(_calls((*rows, *facts.called), facts.effects or {})) if known else None
-    world = _world(facts, calls or ()) if present else TurnReport()
-    own = {name: getattr(report, name) for name in TurnReport.model_fields}
+    world = _world(facts, calls or ()) if present else NO_REPORT
+    own = {**vars(report)}
     for name in ("commands", "events", "revisions"):
         own[name] = getattr(world, name) if own[name] is None else own[name]
     discarded = tuple(Discarded(code=code) for code in facts.failures if code in UNUSABLE)
