@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -66,8 +67,8 @@ def test_a_report_can_go_to_standard_output(cli: Cli) -> None:
 # ---------------------------------------------------------------- signals
 
 
-def stopped(cli: Cli, way: signal.Signals, until: str) -> tuple[int, str]:
-    """Starts a run, sends it a signal when its standard error said ``until``; its exit code and what it said."""
+def stopped(cli: Cli, until: str, *ways: signal.Signals) -> tuple[int, str]:
+    """Starts a run, sends it signals when its standard error said ``until``; its exit code and what it said."""
     command = cli.command(
         *OFFLINE, "--target", "agents:slow", "--max-turns", "2", "--parallelism", "2", "-n", "stopped"
     )
@@ -81,7 +82,8 @@ def stopped(cli: Cli, way: signal.Signals, until: str) -> tuple[int, str]:
                 line = process.stderr.readline()
                 assert line, said
                 said += line
-            process.send_signal(way)
+            for way in ways:
+                process.send_signal(way)
             said += process.communicate(timeout=60)[1]
         finally:
             process.kill()
@@ -90,7 +92,7 @@ def stopped(cli: Cli, way: signal.Signals, until: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGHUP])
 def test_a_run_that_a_supervisor_stops_says_how_to_go_on_and_can(cli: Cli, way: signal.Signals) -> None:
-    code, said = stopped(cli, way, "3/48")
+    code, said = stopped(cli, "3/48", way)
     assert (code, "Traceback" in said) == (130, False)
     (row,) = json.loads(cli("sim", "runs", "--json").out)
     assert (row["status"], row["alive"]) == ("cancelled", False)
@@ -99,6 +101,34 @@ def test_a_run_that_a_supervisor_stops_says_how_to_go_on_and_can(cli: Cli, way: 
     agent.write_text(agent.read_text().replace("sleep(0.2)", "sleep(0)"))
     assert cli("sim", "resume", row["run_id"], "-q").code == 0
     assert json.loads(cli.runs()[0].read_text())["total_results"] == 48
+
+
+@pytest.mark.parametrize("ways", [[signal.SIGINT] * 2, [signal.SIGHUP, signal.SIGTERM, signal.SIGINT]])
+def test_signals_that_come_together_are_one_wish_to_stop(cli: Cli, ways: list[signal.Signals]) -> None:
+    code, said = stopped(cli, "3/48", *ways)
+    assert (code, "Traceback" in said) == (130, False)
+    (row,) = json.loads(cli("sim", "runs", "--json").out)
+    assert (row["status"], row["alive"]) == ("cancelled", False)
+    assert f"evaluatorq sim resume {row['run_id']}" in said
+
+
+def test_a_run_that_waits_for_the_reader_of_its_report_is_saved_and_can_be_stopped(cli: Cli) -> None:
+    os.mkfifo(cli.folder / "report.md")
+    command = cli.command(*OFFLINE, "--only", "Vague*", "-q", "-n", "kept", "--report-md", "report.md", "--force")
+    with subprocess.Popen(command, cwd=cli.folder, env=cli.environment(), stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while not cli.runs():
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            said = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+    assert (process.returncode, "Traceback" in said) == (130, False)
+    assert "6 of 6 conversations are finished" in said
+    assert "A report of it:    evaluatorq sim export -i" in said
+    assert json.loads(cli.runs()[0].read_text())["total_results"] == 6
+    assert not list(cli.folder.rglob("*.tmp"))
 
 
 def test_a_run_under_nohup_does_not_hear_that_the_terminal_closed(cli: Cli) -> None:

@@ -135,7 +135,7 @@ def run(words: Sequence[str] | None = None) -> int:
     prepare_streams()
     warnings.showwarning = lambda message, *_where, **_more: say(f"Warning: {message}")
     try:
-        with heard_like_ctrl_c():
+        with heard_like_ctrl_c(ends_process=words is None):
             code = _dispatch("evaluatorq", ROOT, _take_models(list(sys.argv[1:] if words is None else words)))
             sys.stdout.flush()
     except SystemExit as end:

@@ -11,6 +11,7 @@ from pathlib import Path
 from evaluatorq.cli.console import emit_file, has_color, say, spoken_aside, width_of
 from evaluatorq.cli.live import Confirm, watched
 from evaluatorq.cli.parsing import Parser
+from evaluatorq.cli.signals import heard_once
 from evaluatorq.errors import RunNotFound, StoreError
 from evaluatorq.ports import Sink
 from evaluatorq.reports.progress import Progress
@@ -19,7 +20,7 @@ from evaluatorq.reports.text import one_line, plural
 from evaluatorq.reports.view import party
 from evaluatorq.run.outcome import RunOutcome
 from evaluatorq.store.paths import sanitise_run_name
-from evaluatorq.store.runs import find_journal
+from evaluatorq.store.runs import find_journal, find_run
 
 OK, FAILED, INTERRUPTED = 0, 1, 130
 Start = Callable[[Sequence[Sink]], Awaitable[RunOutcome]]
@@ -63,7 +64,8 @@ def carry_out(start: Start, manner: Manner) -> int:
     ):
 
         async def run() -> RunOutcome:
-            return await start([progress])
+            with heard_once():
+                return await start([progress])
 
         stop = "Interrupted.", INTERRUPTED
         try:
@@ -120,8 +122,21 @@ def _stopped(what: str, code: int, progress: Progress, manner: Manner) -> int:
         say(f"{what} {done}; there is no journal, so they are lost.")
         return code
     say(f"{what} {done} and kept.")
+    if progress.done == progress.total and _is_saved(plan.run_id):
+        say(f"The run is saved:  evaluatorq sim show {plan.run_id}")
+        say(f"A report of it:    evaluatorq sim export -i {plan.run_id} -o report.html --format html")
+        return code
     say(f"Go on with it:     evaluatorq sim resume {plan.run_id}\nSee it so far:     evaluatorq sim show {plan.run_id}")
     return code
+
+
+def _is_saved(run_id: str) -> bool:
+    """Only reports can be missing."""
+    try:
+        find_run(run_id)
+    except RunNotFound:
+        return False
+    return True
 
 
 def _summarise(progress: Progress, about: About) -> None:

@@ -9,6 +9,7 @@ from evaluatorq.cli.console import emit, say
 from evaluatorq.cli.layers import file_layer, flag_layer, layered, project_layer
 from evaluatorq.cli.making import NOT_FOR_MADE_CASES, Making, check_writable, datapoints_flag, write_cases
 from evaluatorq.cli.parsing import Parser, add_config_flags, given_config
+from evaluatorq.cli.signals import heard_once
 from evaluatorq.cli.simulate import add_settings, refuse_existing
 from evaluatorq.model.runs import RunPlan
 from evaluatorq.reports.text import plural
@@ -50,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
         write_cases(path, plan.datapoints, as_dataset=args.dataset_format)
 
     async def make() -> int:
-        return len(await run_generate(config, sinks=[making], prepared=write, reopened=making.reopened))
+        with heard_once():
+            return len(await run_generate(config, sinks=[making], prepared=write, reopened=making.reopened))
 
     try:
         count = anyio.run(make)

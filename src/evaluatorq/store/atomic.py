@@ -11,6 +11,8 @@ import os
 import secrets
 import stat
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from evaluatorq.errors import StoreError
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIR = 0o700
+_LOOK_AGAIN_S = 0.05
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -118,11 +121,25 @@ def _behind_links(target: Path) -> Path:
 def _write_into(stream: Path | int, target: Path, parts: Iterable[bytes]) -> None:
     try:
         sys.stdout.flush()
-        where = os.dup(stream) if isinstance(stream, int) else os.open(stream, os.O_WRONLY | os.O_NOCTTY)
+        where = os.dup(stream) if isinstance(stream, int) else _opened(stream)
         with open(where, "wb") as file:  # noqa: PTH123
             file.writelines(parts)
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror}") from error
+
+
+def _opened(stream: Path) -> int:
+    """The reader of a pipe is waited for, but not by a process that ends: this may be a thread that it would join."""
+    while True:
+        try:
+            where = os.open(stream, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO or not threading.main_thread().is_alive():
+                raise
+            time.sleep(_LOOK_AGAIN_S)
+        else:
+            os.set_blocking(where, True)
+            return where
 
 
 def create_file(target: Path, parts: Iterable[bytes]) -> Path:
