@@ -14,11 +14,13 @@ import pytest
 from evaluatorq.model.runs import RunManifest
 from evaluatorq.store.manifests import is_alive
 
-NOW = datetime.now(UTC)
+LONG_AGO = timedelta(seconds=61)
+JUST_NOW = timedelta(0)
 
 
-def manifest(pid: int, *, host: str | None = None, beat: datetime = NOW) -> RunManifest:
-    times = {"started_at": NOW, "updated_at": NOW, "heartbeat_at": beat}
+def manifest(pid: int, *, host: str | None = None, silent: timedelta = JUST_NOW) -> RunManifest:
+    now = datetime.now(UTC)
+    times = {"started_at": now, "updated_at": now, "heartbeat_at": now - silent}
     return RunManifest(run_id="a" * 32, run_name="n", pid=pid, host=host or socket.gethostname(), **times)
 
 
@@ -40,5 +42,5 @@ def test_a_process_that_was_killed_is_dead_before_its_parent_asks_after_it():
 
 def test_elsewhere_the_heartbeat_tells():
     assert is_alive(manifest(1, host="another-machine"))
-    assert not is_alive(manifest(1, host="another-machine", beat=NOW - timedelta(seconds=61)))
-    assert not is_alive(manifest(os.getpid(), beat=NOW - timedelta(seconds=61)))
+    assert not is_alive(manifest(1, host="another-machine", silent=LONG_AGO))
+    assert not is_alive(manifest(os.getpid(), silent=LONG_AGO))
