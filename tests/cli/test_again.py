@@ -129,7 +129,7 @@ def test_the_projects_rules_stand_in_its_settings_and_an_option_wins(two_runs, f
     settings.write_text("[gate]\nmin_gaol_rate = 1\n")
     wrong = two_runs("sim", "gate", "good")
     assert wrong.code == 2
-    assert "[gate]: min_gaol_rate: no such rule; did you mean min_goal_rate?" in " ".join(wrong.err.split())
+    assert "config.toml:2: min_gaol_rate: no such rule; did you mean min_goal_rate?" in " ".join(wrong.err.split())
 
 
 def test_ci_gets_junit_markdown_and_json(two_runs, folder):
