@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from evaluatorq.model.runs import SimulationRecommendation
+from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.store.runs import read_run
 from llm.fake_endpoint import FakeEndpoint, Seen, Served, completion, serving, tool_answer
 from mock_server.shell import killed_on_failure
@@ -83,6 +84,11 @@ def test_run_makes_cases_writes_them_and_simulates_them(inside, folder: Path, en
     rows = [json.loads(line) for line in (folder / "cases.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == [case.id for case in run.datapoints or ()]
     assert inside("sim", "validate", "cases.jsonl").out == "2 datapoints: all right\n"
+    assert sum(run.usage_by_model.values(), NO_USAGE) == run.token_usage_total, "advice and making are in it"
+    assert inside("sim", "replay", "latest", "--verify").code == 0
+    before = saved(folder).read_bytes()
+    assert inside("sim", "rebuild", "latest").code == 0
+    assert saved(folder).read_bytes() == before
     again = inside("sim", "simulate", "-i", "cases.jsonl", "--target", "agents:polite", "--max-turns", "1", "-y")
     assert again.code == 0
 

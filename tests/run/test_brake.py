@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluatorq.errors import CallError, ConfigError
+from evaluatorq.errors import CallError, ConfigError, ReplayError
 from evaluatorq.model.events import CallFailed, Noted, Resumed
 from evaluatorq.model.runs import Limits, RunPlan
 from evaluatorq.model.spending import Spending
@@ -16,6 +16,7 @@ from evaluatorq.pacing.budget import Budget
 from evaluatorq.ports import UserReply
 from evaluatorq.run.crew import Crew
 from evaluatorq.run.engine import RunOptions, resume_plan, run_plan
+from evaluatorq.run.rebuild import rebuild
 from evaluatorq.store.journal import JournalReader
 from evaluatorq.store.paths import journals_dir
 from evaluatorq.testing import a_datapoint, a_plan, crew_of, verdict
@@ -148,6 +149,8 @@ async def test_an_attempt_that_was_stopped_while_a_fault_was_run_again_counts_an
     still = await resume_plan(folder, crew(), replace(options, budget=Budget(max_total_tokens=300)))
     assert "300 are spent" in (still.stopped_by or "")
     assert (still.finished, still.path) == (0, None), "it was begun again, so what it came to first does not stand"
+    with pytest.raises(ReplayError, match=r"1 of 1 conversations of run \w+ are not finished"):
+        rebuild(plan().run_id, tmp_path)
     ended = await resume_plan(folder, crew(), replace(options, budget=Budget(max_total_tokens=100_000), keep=True))
     assert ended.results[0].token_usage.total_tokens == 400
     late = await resume_plan(folder, crew(), replace(options, budget=Budget(max_total_tokens=401)))

@@ -21,7 +21,7 @@ from evaluatorq.store.runs import find_journal, read_header, report_of, save_run
 
 ONLY_IN_THE_FILE = (
     "executive_summary", "recommendations", "applied_suggestions", "agent_info", "duration_s", "token_usage_total",
-    "usage_by_category", "unread_by_category",
+    "usage_by_category", "usage_by_model", "unread_by_category",
 )  # fmt: skip
 """What was asked about a run as a whole, with its price: no journal holds it, so a readable file keeps it."""
 
@@ -45,6 +45,8 @@ def rebuild(reference: str, runs_dir: Path | None = None) -> Path:
 
     try:
         recovery = recover(reader, plan, lambda row: _is_complete(plan, row), finished)
+        for row in recovery.unfinished:
+            spool.discard(row)  # it was begun again, so what it came to first does not stand
         _check(plan, spool, recovery.damage)
         duration_s = round(recovery.active_s, 3)
         header = run_header(plan, spool.summaries(), duration_s=duration_s, learned=recovery.learned)
@@ -97,4 +99,4 @@ def _kept(path: Path | None) -> dict[str, object]:
         header = read_header(path)
     except (ReplayError, OSError):
         return {}
-    return {name: getattr(header, name) for name in ONLY_IN_THE_FILE}
+    return {name: getattr(header, name) for name in ONLY_IN_THE_FILE if name in header.model_fields_set}

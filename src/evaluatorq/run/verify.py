@@ -29,7 +29,7 @@ from evaluatorq.store.runs import find_run, iter_datapoints, iter_results, read_
 
 NOT_DERIVED = {
     "results", "datapoints", "duration_s", "executive_summary", "recommendations", "applied_suggestions",
-    "token_usage_total", "usage_by_category", "unread_by_category", "param_dropped", "answer_forms",
+    "token_usage_total", "usage_by_category", "usage_by_model", "unread_by_category", "param_dropped", "answer_forms",
 }  # fmt: skip
 """What a run file holds beside what its conversations come to."""
 
