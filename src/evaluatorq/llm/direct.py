@@ -96,7 +96,8 @@ class DirectSession:
             if isinstance(exc, RuntimeError):
                 raise ConnectionError(str(exc)) from exc  # uvloop has its own word for it
             raise
-        reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        with suppress(OSError):  # what is broken already says so when it is used
+            reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         try:
             _, connection = await asyncio.get_running_loop().create_connection(
                 Connection, sock=reached, ssl=tls, server_hostname=origin.host if tls else None
