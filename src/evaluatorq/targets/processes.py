@@ -216,12 +216,14 @@ def _ending(code: int | None, closed: str) -> str:
 
 
 def _end_marked(mark: bytes) -> None:
-    """Kills all that carry the mark, again until none is left: they may start others meanwhile."""
+    """Kills all that carry the mark, group by group, until none is left: one that forks is gone before it is hit."""
     for _ in range(_ROUNDS):
-        found = list(_marked(mark))
-        for pid in found:
+        found = False
+        for pid in _marked(mark):
+            found = True
             with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+                if (group := os.getpgid(pid)) != os.getpgrp():
+                    os.killpg(group, signal.SIGKILL)
         if not found:
             return
         time.sleep(_ROUND_S)
