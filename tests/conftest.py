@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -18,6 +19,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+settings.register_profile("unhurried", deadline=None)  # how long an example takes says more of the machine than of it
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True)

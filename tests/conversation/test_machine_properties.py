@@ -136,7 +136,7 @@ async def finished(state: Conversation, crew: Crew, limits: Limits) -> Conversat
     return await driver.drive(None)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(**ARGUMENTS)
 def test_folding_what_was_written_gives_the_state_that_was_driven(
     datapoint: SimulationDatapoint, limits: Limits, crew: Crew
@@ -149,7 +149,7 @@ def test_folding_what_was_written_gives_the_state_that_was_driven(
     assert all(line.count(b"\n") == 1 for line in lines)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(**ARGUMENTS)
 def test_every_prefix_can_be_finished_and_then_has_a_result(
     datapoint: SimulationDatapoint, limits: Limits, crew: Crew
@@ -166,7 +166,7 @@ def test_every_prefix_can_be_finished_and_then_has_a_result(
     anyio.run(finish_all)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(**ARGUMENTS)
 def test_every_answer_carries_the_digest_of_the_question_it_answers(
     datapoint: SimulationDatapoint, limits: Limits, crew: Crew
@@ -180,7 +180,7 @@ def test_every_answer_carries_the_digest_of_the_question_it_answers(
         state = apply(state, event)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(**ARGUMENTS)
 def test_users_and_agents_alternate_and_fixed_lines_are_sent_word_for_word(
     datapoint: SimulationDatapoint, limits: Limits, crew: Crew
@@ -196,7 +196,7 @@ def test_users_and_agents_alternate_and_fixed_lines_are_sent_word_for_word(
     assert state.turn_count <= limits.max_turns
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(**ARGUMENTS)
 def test_occurrence_never_goes_back(datapoint: SimulationDatapoint, limits: Limits, crew: Crew) -> None:
     events, _ = driven(datapoint, limits, crew)

@@ -110,7 +110,7 @@ CHUNKED = (
 
 
 @pytest.mark.parametrize("whole", [HELLO, CHUNKED])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cuts=st.lists(st.integers(1, 110), max_size=12))
 def test_an_answer_is_the_same_in_whatever_pieces_it_comes(whole: bytes, cuts: list[int]) -> None:
     edges = sorted({0, *(cut for cut in cuts if cut < len(whole)), len(whole)})

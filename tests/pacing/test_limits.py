@@ -197,7 +197,7 @@ def test_a_call_cancelled_while_it_waits_out_a_pause_frees_its_slot() -> None:
     on_virtual_clock(scene)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(1, 6),
     st.lists(st.tuples(st.integers(0, 5), st.integers(1, 5), st.integers(1, 12), st.booleans()), max_size=25),

@@ -50,7 +50,7 @@ RESULTS = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(RESULTS, max_size=4))
 def test_without_rules_it_decides_as_the_published_snippet_does(made: list[tuple[object, ...]]) -> None:
     points = datapoints(len(made))

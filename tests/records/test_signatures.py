@@ -101,7 +101,7 @@ def test_rewording_never_changes_a_signature(seen: Observation, words: str) -> N
     assert other.signature_hash() == seen.signature_hash()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(OBSERVATIONS, OBSERVATIONS, st.data())
 def test_any_changed_fact_changes_the_signature(one: Observation, other: Observation, data: st.DataObject) -> None:
     fields = sorted(set(Observation.model_fields) - {"understanding", "offers", "asks", "cards_created"})

@@ -173,7 +173,7 @@ def made(model: type[BaseModel], value: object) -> BaseModel:
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")  # what is drawn may be long; it is shown on failure
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
 def test_writing_and_reading_is_identity(model: type[BaseModel]):
-    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=8, suppress_health_check=list(HealthCheck), database=None)
     @given(of_model(model))
     def holds(value: object) -> None:
         record = made(model, value)
@@ -185,7 +185,7 @@ def test_writing_and_reading_is_identity(model: type[BaseModel]):
     holds()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
 @given(st.data())
 def test_an_event_is_read_as_what_it_was(data: st.DataObject):
     adapter: TypeAdapter[Event] = EVENT

@@ -262,7 +262,7 @@ AGENT_WORDS = st.sampled_from([
 ]) | st.text(max_size=60)  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     words=st.lists(AGENT_WORDS, min_size=1, max_size=4),
     seed=st.integers(0, 2**64 - 1),

@@ -144,7 +144,7 @@ def check(found: Resumed, hit: set[int | None]) -> None:
 EVENTS = st.integers(1, len(whole().lines) - 1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_cut_at_any_byte(data: st.DataObject) -> None:
     text = b"".join(whole().lines)
@@ -155,7 +155,7 @@ def test_cut_at_any_byte(data: st.DataObject) -> None:
     assert found.outcome.damage == []
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_one_byte_changed_anywhere(data: st.DataObject) -> None:
     number = data.draw(EVENTS)
@@ -167,7 +167,7 @@ def test_one_byte_changed_anywhere(data: st.DataObject) -> None:
     check(resumed(b"".join(lines)), {row_of(line)})
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(first=EVENTS, count=st.integers(1, 12))
 def test_lines_in_the_middle_overwritten_with_rubbish(first: int, count: int) -> None:
     """A hole as large as some whole turns leaves no conversation that seems to go on without them."""
@@ -176,7 +176,7 @@ def test_lines_in_the_middle_overwritten_with_rubbish(first: int, count: int) ->
     check(found, {row_of(line) for line in hole})
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(number=EVENTS, last=st.booleans())
 def test_a_line_written_twice(number: int, last: bool) -> None:
     lines = [*whole().lines[: number + 1]] if last else [*whole().lines]
@@ -187,7 +187,7 @@ def test_a_line_written_twice(number: int, last: bool) -> None:
     assert last or found.tokens == whole().tokens, "what it cost is counted once"
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_two_lines_swapped(data: st.DataObject) -> None:
     first = data.draw(EVENTS.filter(lambda number: number < len(whole().lines) - 1))
@@ -197,7 +197,7 @@ def test_two_lines_swapped(data: st.DataObject) -> None:
     check(resumed(b"".join(lines)), {row_of(line) for line in lines[first : second + 1]})
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(number=EVENTS, row=st.integers(0, 10 * ROWS))
 def test_a_line_of_a_kind_that_only_a_newer_version_knows(number: int, row: int) -> None:
     newer = json.dumps({"row": row, "kind": "dreamed", "at": "2026-01-01T00:00:00Z", "of": "sheep"})
@@ -238,7 +238,7 @@ def test_an_answer_of_five_megabytes_is_read_back() -> None:
     assert asked == []
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_the_plan_itself_is_refused_when_it_was_changed(data: st.DataObject) -> None:
     """Nobody goes on with other cases than those that were asked for."""
@@ -255,7 +255,7 @@ def test_the_plan_itself_is_refused_when_it_was_changed(data: st.DataObject) -> 
     check(found, set())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(number=EVENTS)
 def test_whoever_looks_at_one_conversation_sees_the_same_damage(number: int) -> None:
     """The reader of everything and the reader by conversation agree on what can be read."""

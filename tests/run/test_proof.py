@@ -234,7 +234,7 @@ LIMITS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     answers=st.lists(ANSWERS, min_size=1, max_size=5),
     words=st.lists(WORDS, min_size=1, max_size=4),

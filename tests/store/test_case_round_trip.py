@@ -118,7 +118,7 @@ DATAPOINT = st.builds(
     user_system_prompt=st.just("") | TEXT,
     first_message=st.just("") | TEXT,
 )
-on_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+on_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 
 
 @on_one_folder
@@ -141,7 +141,6 @@ def test_a_datapoint_survives_a_trip_through_json_and_yaml(tmp_path: Path, datap
         assert fingerprint(read) == fingerprint(datapoint)
 
 
-@settings(deadline=None)
 @given(JSON)
 def test_json_and_yaml_give_equal_values_of_equal_types(value: JsonValue) -> None:
     text = json.dumps(value, indent=1)

@@ -39,7 +39,7 @@ def everything(_line: bytes) -> bool:
     return True
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(replies=st.lists(REPLIES, max_size=4))
 def test_what_was_answered_is_given_again_as_it_was_and_once(tmp_path_factory, replies: list[ChatReply]):
     folder = tmp_path_factory.mktemp("drafts") / PLAN.run_id

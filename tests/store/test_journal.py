@@ -42,7 +42,7 @@ def test_what_was_appended_is_read_back(tmp_path: Path) -> None:
     assert reader.damage == []
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_journal_cut_at_any_byte_keeps_every_whole_line(tmp_path: Path, data: st.DataObject) -> None:
     folder = tmp_path / "cut"
@@ -61,7 +61,7 @@ def test_a_journal_cut_at_any_byte_keeps_every_whole_line(tmp_path: Path, data: 
     assert reader.damage == []
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_journal_corrupted_at_any_byte_names_the_line_and_keeps_the_rest(tmp_path: Path, data: st.DataObject) -> None:
     folder = tmp_path / "bad"

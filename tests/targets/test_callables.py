@@ -335,7 +335,7 @@ async def test_half_a_surrogate_pair_becomes_the_replacement_character_and_nul_s
     reply.messages[0].model_dump_json()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(alphabet=st.characters(exclude_categories=()), min_size=1).filter(lambda text: text.strip()))
 async def test_whatever_text_comes_back_can_be_written(text: str) -> None:
     reply = await ask(target(inline(lambda messages: text)), "hi")

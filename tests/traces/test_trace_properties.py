@@ -51,7 +51,7 @@ limits = st.builds(
 patches = st.sampled_from([None, [{"before_turn": 1, "patch": {"orders": {"A1": None, "B2": "new"}}}]])
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(users, targets, judges, limits, patches, st.data())
 def test_any_conversation_and_any_beginning_of_it(user, target, judge, limit, events, data) -> None:
     scenario = a_scenario(

@@ -86,7 +86,7 @@ tags = st.sampled_from(
 content = st.lists(tags | st.text(max_size=5), min_size=1, max_size=8).map("".join)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(content.filter(bool), min_size=1, max_size=4))
 def test_content_that_looks_like_tags_reads_back_as_it_was(texts: list[str]) -> None:
     from evaluatorq.model.messages import assistant
