@@ -73,6 +73,10 @@ class LastWords:
         return self._kept.decode("utf-8", "replace").strip()
 
 
+_ROUNDS_LATE = 2
+"""So many rounds of its loop after a write to a closed pipe asyncio still takes more; only then it fails."""
+
+
 class LineProcess:
     """A started process, asked one line at a time."""
 
@@ -143,6 +147,8 @@ class LineProcess:
     async def _exchange(self, line: bytes) -> bytes | CallError:
         try:
             await self._input.send(line + b"\n")
+            for _ in range(_ROUNDS_LATE):
+                await self._input.send(b"")
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             return await self._gone("input")
         try:
