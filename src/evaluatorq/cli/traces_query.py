@@ -53,10 +53,11 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.write(trace.line().decode())
         else:
             emit(trace.thread_id if args.ids else _in_short(trace))
-    say(plural(count, "trace"))
     unknown = [] if count else [name for name in wanted.labels if name not in Labels.model_fields]
     if unknown:
-        say(f"no label of ours is called {', '.join(unknown)}; there is {', '.join(Labels.model_fields)}")
+        names = ", ".join(Labels.model_fields)
+        raise ConfigError(f"no trace fits, and no label of ours is called {', '.join(unknown)}; there is {names}")
+    say(plural(count, "trace"))
     return FAILED if tell_damage(store) else OK
 
 
