@@ -163,7 +163,7 @@ def fault_rows(bench: Bench) -> Iterator[Row]:
     run = bench.run("one_run.py", 300 if bench.quick else 1000, 100)
     note = f"{run['errored']:g} ended in error, each by name"
     yield Row("conversations missing or unnamed, 2 % bad answers", run["missing"] + run["unnamed"], 0, "", note=note)
-    conversations, latency_ms = (200, 200) if bench.quick else (400, 500)
+    conversations, latency_ms = (200, 200) if bench.quick else (1000, 500)
     bench.at.set(latency_ms)
     clean = bench.run("one_run.py", conversations, 100)["wall_s"]
     bench.at.set(latency_ms, [{"kind": "429", "rate": 0.05, "retry_after": 1}])

@@ -128,4 +128,4 @@ def test_calls_that_were_told_when_to_come_back_come_after_that_and_not_all_at_o
     assert min(first) == asked
     assert asked < max(first) <= asked * 1.1
     assert len(set(first)) == 100
-    assert max(second) > asked + 0.9  # not enough: the next time the spread is that of the backoff
+    assert max(second) - asked == pytest.approx(2 * (max(first) - asked))  # not enough: the next time over more

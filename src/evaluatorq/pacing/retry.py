@@ -2,8 +2,8 @@
 
 Only the driver retries. An answer that came but was unusable (``reask``) is asked again at once; the participant
 decides how often by raising an error that is not retryable when it gives up. Backoff with full jitter draws each wait
-from 0 to ``base * 2**n`` (M. Brooker, "Exponential Backoff And Jitter", 2015). After a first refusal that says when to
-come back, it is drawn from a tenth of that time: the refused are spread already, as their calls were.
+from 0 to ``base * 2**n`` (M. Brooker, "Exponential Backoff And Jitter", 2015). Where a refusal says when to come
+back, ``base`` is a tenth of that time: the refused are spread already, as their calls were.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MOST_REASKS = 8
 SPREAD = 0.1
-"""Calls that were told when to come back spread over this share of the time they waited; the next time over more."""
+"""Calls that were told when to come back spread over this share of the time they waited, and over twice it the next."""
 
 FailedAttempt = Callable[[CallError, int, float], None]
 """Called before each wait with the error, the number of the attempt that failed, and the seconds to wait."""
@@ -57,9 +57,8 @@ class RetryPolicy:
         asked = error.retry_after or 0.0
         if unlucky >= self.attempts or asked > self.patience_s:
             return None
-        longest: float = min(self.cap_s, self.base_s * 2.0 ** (unlucky - 1))
-        if asked and unlucky == 1:
-            longest = min(longest, asked * SPREAD)
+        base_s = min(self.base_s, asked * SPREAD) if asked else self.base_s
+        longest: float = min(self.cap_s, base_s * 2.0 ** (unlucky - 1))
         return asked + chance * longest
 
     def retrying(self, random: Random, on_failure: FailedAttempt) -> Retrying:
