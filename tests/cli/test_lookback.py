@@ -60,7 +60,13 @@ def test_a_run_file_without_a_manifest_is_listed_with_its_counts_too(inside, cli
     (cli.folder / "kept" / "cut.json").write_text(
         (cli.folder / "kept" / "baseline.json").read_text().replace('"messages"', '"messages of"', 1)
     )
-    assert len(inside("sim", "runs", "kept").out.splitlines()) == 4, "what cannot be counted is listed all the same"
+    (cli.folder / "kept" / "flipped.json").write_bytes(
+        (cli.folder / "kept" / "baseline.json").read_bytes().replace(b'"reason": "', b'"reason": "\x9a', 1)
+    )
+    assert len(inside("sim", "runs", "kept").out.splitlines()) == 5, "what cannot be counted is listed all the same"
+    told = cli("sim", "show", "kept/flipped.json")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "kept/flipped.json: results[0] cannot be read" in told.err
 
 
 def test_a_mean_over_goals_that_nobody_could_decide_is_unknown_in_the_list(inside, cli):

@@ -69,7 +69,7 @@ def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
 def test_labels_from_before_a_run_had_a_file_are_its_own_and_move_with_the_first_change(tmp_path: Path) -> None:
     early = LabelFile.of_unfinished("ab12", tmp_path)
     for row in (0, 1):
-        early.put(a_label(row, note="early"))
+        early.put(a_label(row, note="early", run_id="ab12"))
     saved = LabelFile.beside(tmp_path / "run_1.json", "ab12")
     assert [label.note for label in saved.read().values()] == ["early", "early"]
     saved.put(a_label(1, note="late"))
@@ -77,3 +77,33 @@ def test_labels_from_before_a_run_had_a_file_are_its_own_and_move_with_the_first
     assert [label.note for label in saved.read().values()] == ["late"]
     assert [path.name for path in tmp_path.iterdir()] == ["run_1.labels.jsonl"]
     assert LabelFile.beside(tmp_path / "run_2.json", "cd34").read() == {}
+
+
+def test_a_run_file_that_is_called_by_its_id_keeps_its_labels(tmp_path: Path) -> None:
+    LabelFile.of_unfinished("ab12", tmp_path).put(a_label(0, run_id="ab12"))
+    saved = LabelFile.beside(tmp_path / "ab12.json", "ab12")
+    for row in (1, 2):
+        saved.put(a_label(row, run_id="ab12"))
+    assert [row for row, _ in saved.read()] == [0, 1, 2]
+    assert [path.name for path in tmp_path.iterdir()] == ["ab12.labels.jsonl"]
+
+
+@pytest.mark.parametrize("stem", ["good_1", "good_1.early", "good_1.labels", "good_1.labels.early"])
+def test_a_run_whose_id_is_the_name_of_another_leaves_the_others_labels(tmp_path: Path, stem: str) -> None:
+    good = LabelFile.beside(tmp_path / f"{stem}.json", "ab12")
+    good.put(a_label(0, run_id="ab12"))
+    for run_id in (stem, "good_1"):
+        other = LabelFile.beside(tmp_path / "other_1.json", run_id)
+        other.put(a_label(1, run_id=run_id))
+        assert [row for row, _ in other.read()] == [1]
+    assert [row for row, _ in good.read()] == [0]
+
+
+def test_early_labels_that_name_another_run_stay_where_they_are(tmp_path: Path) -> None:
+    early = LabelFile.of_unfinished("ab12", tmp_path)
+    early.put(a_label(0, run_id="ab12"))
+    early.put(a_label(1, run_id="cd34"))
+    saved = LabelFile.beside(tmp_path / "run_1.json", "ab12")
+    saved.put(a_label(2, run_id="ab12"))
+    assert [row for row, _ in saved.read()] == [0, 2]
+    assert [row for row, _ in early.read()] == [1]

@@ -1,15 +1,16 @@
 """A run's labels, in a file of their own beside the run: ``<name>.labels.jsonl``, one label a line.
 
-A run that is not finished has no name yet: its labels are under its id, are read together with the others once its
-file is there, and move to them with the first change. A file is replaced as a whole with each change, under a lock on
-its folder, so that two writers lose nothing of each other's. The run's file is never touched.
+A run that is not finished has no name yet: its labels are under its id, in ``<id>.labels.early.jsonl``, which is the
+name of no finished run's labels. They are read together with the others once its file is there, and move to them with
+the first change; what names another run stays where it is. A file is replaced as a whole with each change, under a lock
+on its folder, so that two writers lose nothing of each other's. The run's file is never touched.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,24 +31,26 @@ class LabelFile:
 
     path: Path
     early: Path | None = None
+    run_id: str | None = None
 
     @classmethod
     def beside(cls, run: Path, run_id: str | None = None) -> LabelFile:
         """Of a run file; ``run_id`` is the one it tells."""
-        early = run.with_name(f"{run_id}.labels.jsonl") if run_id else None
-        return cls(run.with_name(f"{run.stem}.labels.jsonl"), early)
+        early = _early(run.parent, run_id) if run_id else None
+        return cls(run.with_name(f"{run.stem}.labels.jsonl"), early, run_id)
 
     @classmethod
     def of_unfinished(cls, run_id: str, runs_dir: Path) -> LabelFile:
         """Of a run that has no file yet."""
-        return cls(runs_dir / f"{run_id}.labels.jsonl")
+        return cls(_early(runs_dir, run_id))
 
     def read(self) -> dict[tuple[int, str], Label]:
         """The labels by what they are on, in the order of the conversations; none where there is no file.
 
         ``ReplayError`` with the line of what is no label, ``SchemaError`` where a newer version wrote it.
         """
-        labels = (*(_labels_in(self.early) if self.early else ()), *_labels_in(self.path))
+        early = _labels_in(self.early) if self.early else ()
+        labels = (*(label for label in early if label.run_id == self.run_id), *_labels_in(self.path))
         return {label.key: label for label in sorted(labels, key=lambda label: label.key)}
 
     def put(self, label: Label) -> None:
@@ -61,9 +64,22 @@ class LabelFile:
             self._write({kept: label for kept, label in self.read().items() if kept != key})
 
     def _write(self, labels: Labels) -> None:
-        replace_file(self.path, (labels[key].model_dump_json().encode() + b"\n" for key in sorted(labels)))
-        if self.early is not None:
+        replace_file(self.path, _lines(labels[key] for key in sorted(labels)))
+        if self.early is None:
+            return
+        others = [label for label in _labels_in(self.early) if label.run_id != self.run_id]
+        if others:
+            replace_file(self.early, _lines(others))
+        else:
             self.early.unlink(missing_ok=True)
+
+
+def _early(folder: Path, run_id: str) -> Path:
+    return folder / f"{run_id}.labels.early.jsonl"
+
+
+def _lines(labels: Iterable[Label]) -> Iterator[bytes]:
+    return (label.model_dump_json().encode() + b"\n" for label in labels)
 
 
 def _labels_in(path: Path) -> list[Label]:

@@ -139,19 +139,22 @@ def _named(path: Path, item: str) -> Iterator[None]:
         raise ReplayError(f"{path}: {item} cannot be read: {fault_in(error)}") from error
 
 
-def texts_of(path: Path, key: str) -> Iterator[str]:
-    """Cuts the items of a list out of an indented run file by its layout; yields nothing for any other layout."""
-    with path.open(encoding="utf-8") as file:
+def texts_of(path: Path, key: str) -> Iterator[bytes]:
+    """Cuts the items of a list out of an indented run file by its layout; yields nothing for any other layout.
+
+    They are as they are in the file, which may be no JSON and no UTF-8.
+    """
+    with path.open("rb") as file:
         for line in file:
-            if line.rstrip("\n") == f'  "{key}": [':
+            if line.rstrip(b"\r\n") == f'  "{key}": ['.encode():
                 break
-        lines: list[str] = []
+        lines: list[bytes] = []
         for line in file:
-            if line.startswith("  ]"):
+            if line.startswith(b"  ]"):
                 return
             lines.append(line)
-            if line.rstrip("\n") in ("    }", "    },"):
-                yield "".join(lines).rstrip().removesuffix(",")
+            if line.rstrip(b"\r\n") in (b"    }", b"    },"):
+                yield b"".join(lines).rstrip().removesuffix(b",")
                 lines.clear()
 
 
