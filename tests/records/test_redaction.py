@@ -133,6 +133,8 @@ def test_a_rule_that_is_none_is_one_sentence(spec: str) -> None:
 PIECES = st.sampled_from([
     *CREDENTIALS, *HARMLESS, "jane@example.com", "+49 30 1234567", "4111 1111 1111 1111", "DE89370400440532013000",
     "10.0.0.1", " ", "\n", "hello", "[email:00000000]", '{"password": "x"}', "12", "\u2028",
+    r'{"url": "https:\/\/admin:hunter2xyz@example.com\/x"}', r'{"url": "https://x.test/?a=1\u0026key=abc123"}',
+    r'{"p\u0061ssword": "hunter2xyz"}', r'{"q": "sv\u003d2020\u0026sig\u003dAbC12345"}',
 ])  # fmt: skip
 TEXTS = st.lists(PIECES, max_size=6).map(" ".join) | st.text(max_size=40)
 VALUES = st.recursive(
@@ -152,6 +154,21 @@ def test_redacting_twice_changes_nothing_more(value: object) -> None:
 def test_what_the_quick_look_lets_pass_has_nothing_to_hide(value: object) -> None:
     if not PLAIN.may_change(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")):
         assert PLAIN.value(value) == value  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"url":"https:\/\/admin:hunter2xyz@example.com\/x"}',
+        r'{"url":"https://x.test/?a=1\u0026key=hunter2xyz"}',
+        r'{"sas":"sv\u003d2020\u0026sig\u003dhunter2xyz"}',
+        r'{"p\u0061ssword":"hunter2xyz"}',
+    ],
+)
+def test_json_in_a_text_is_looked_at_however_it_is_escaped(text: str) -> None:
+    assert "hunter2xyz" in json.loads(json.dumps(text))
+    assert PLAIN.may_change(json.dumps({"content": text}).encode())
+    assert "hunter2xyz" not in str(PLAIN.value({"content": text}))
 
 
 # ---------------------------------------------------------------- records

@@ -45,6 +45,15 @@ async def test_each_is_one_sentence_about_the_agent(tmp_path: Path, script: str,
     assert says in error.message
 
 
+@pytest.mark.parametrize("reads", ["", "sys.stdin.read(300_000); "])
+async def test_one_that_answers_and_ends_has_answered(tmp_path: Path, reads: str) -> None:
+    made = targets(tmp_path, f"import sys; {reads}print('\"done\"')")
+    for _ in range(5):
+        target = made(seat())
+        assert (await ask(target, "x" * 300_000)).messages[0].text == "done"
+        await target.aclose()
+
+
 @pytest.mark.parametrize("line", ["'\"two\"'", "'\"two\"\\n' * 100_000"])
 async def test_a_line_too_many_is_not_taken_for_the_next_answer(tmp_path: Path, line: str) -> None:
     script = f"import sys\nfor line in sys.stdin: sys.stdout.write('\"one\"\\n' + {line} + '\\n'); sys.stdout.flush()"
@@ -201,6 +210,13 @@ def test_a_command_that_is_no_program_is_refused_before_the_run(tmp_path: Path, 
     (tmp_path / "folder").mkdir()
     with pytest.raises(ConfigError, match=says):
         CommandTargets(CommandTargetSpec.parse({"command": [name], "cwd": str(tmp_path)}))
+
+
+def test_a_program_may_be_named_from_the_present_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script_at(tmp_path / "agent", "#!/bin/sh\n")
+    monkeypatch.chdir(tmp_path)
+    for place in ({}, {"cwd": "."}):
+        assert CommandTargets(CommandTargetSpec.parse({"command": ["./agent"], **place})).name
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,12 @@ _TRACES = SchemaValidator(
     core_schema.str_schema(
         pattern=r"(?is)passw|secret|authoriz|credential|cookie|eyj|_pat|glpat|xox|hf_|akia|asia|aiza|gh[pousr]_|"
         r"sig=|signature=|[?&]key=|private key|(?:api|access|private)[_-]?key|[spr]k[_-]|(?:bearer|basic)[\s\"\\]|"
-        r"token(?:[^s]|$)|://.*@"
+        r"token(?:[^s]|$)|://.*@|\\\\(?:/|u00[2-7])"
     )
 )
 """What a credential in a line comes with. Looking closely at a line takes a millisecond, so it has to be rare. The
 validator's regular expressions search for all of it at once; with the standard ones this takes longer than writing.
+The last is JSON inside of a text whose ASCII is escaped, as some languages write it.
 """
 
 

@@ -146,7 +146,7 @@ def _shortened(command: str) -> str:
 def _check_program(program: str, folder: Path) -> None:
     """A bare name is looked for on ``PATH``, a path from the folder that the process starts in."""
     place = folder / program
-    if shutil.which(program if os.path.basename(program) == program else place) is not None:  # noqa: PTH119  ./name
+    if shutil.which(program if os.path.basename(program) == program else place.absolute()) is not None:  # noqa: PTH119
         return
     if not place.exists():
         raise ConfigError(f"the command {program!r} is not found; give its path or put it on PATH")

@@ -138,26 +138,38 @@ class LineProcess:
         """A line too many would be taken for the answer to the next question."""
         if not self._asked:
             return
+        said = self._output.buffer
         with suppress(anyio.EndOfStream, anyio.BrokenResourceError), anyio.move_on_after(_AT_ONCE_S):
-            while not (said := await self._output.receive()).strip():
-                pass
+            while not said.strip():
+                said = await self._output.receive()
+        if said.strip():
             start = clean_message(said[:80].decode("utf-8", "replace"))
             raise unfit(f"{self._where} answered more than one line to one question: {start!r} came after the answer.")
 
     async def _exchange(self, line: bytes) -> bytes | CallError:
+        heard = await self._sent(line)
+        with anyio.move_on_after(None if heard else GRACE_S):
+            return await self._answered("output" if heard else "input")
+        return await self._gone("input")
+
+    async def _sent(self, line: bytes) -> bool:
+        """Whether it took the line. One that did not may have answered all the same, and ended."""
         try:
             await self._input.send(line + b"\n")
             for _ in range(_ROUNDS_LATE):
                 await self._input.send(b"")
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-            return await self._gone("input")
+            return False
+        return True
+
+    async def _answered(self, closed: str) -> bytes | CallError:
         try:
             while not (answer := await self._output.receive_until(b"\n", MOST_BYTES)).strip():
                 pass
         except anyio.DelimiterNotFound:
             return unfit(f"{self._where} answered a line of more than {MOST_BYTES:,} bytes.")
         except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return await self._gone("output")
+            return await self._gone(closed)
         return answer
 
     async def _given_up_at_its_end(self, asking: anyio.CancelScope) -> None:
