@@ -341,6 +341,68 @@ def test_a_baseline_of_which_most_cases_are_not_in_the_run_cannot_be_held_agains
     assert report.rules[0].found.endswith("left out: only in A: 2")
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "unread", "datapoints_open"),
+    [([UNSURE] * 6, 6, 6), ([(None, None), *[GOOD] * 5], 2, 1), ([UNSURE, UNSURE, *[GOOD] * 4], 2, 2)],
+    ids=["one criterion everywhere", "all of one conversation", "one criterion twice"],
+)
+def test_what_held_in_the_baseline_and_was_not_audited_again_may_be_lost(
+    outcomes: list[tuple[bool | None, ...]], unread: int, datapoints_open: int
+) -> None:
+    points = datapoints(6)
+    before, after = run_of(points, [GOOD] * 6), run_of(points, outcomes)
+    found = compare_facts(before, after)
+    said = f"{unread} criteria or goals held in A and were not audited in B"
+    counted = gate(after, GateRules.parse({"max_lost": 0}), found)
+    assert (counted.exit_code, counted.rules[0].found) == (
+        3, f"0 of 6 datapoints lost, {datapoints_open} more may be: what held was not audited again",
+    )  # fmt: skip
+    tested = gate(after, GateRules.parse({"baseline": "before"}), found)
+    for report in (counted, tested):
+        assert [warning for warning in report.warnings if said in warning]
+        assert said in render_gate(report, width=300)
+        assert said in gate_markdown(report)
+    assert gate(after, GateRules.parse({"max_lost": datapoints_open}), found).state == "holds"
+    other_way = gate(before, GateRules.parse({"max_lost": 0}), compare_facts(after, before))
+    assert (other_way.state, other_way.warnings) == ("holds", ()), "more is known than was"
+    same = gate(after, GateRules.parse({"max_lost": 0}), compare_facts(after, after))
+    assert same.state == "holds", "as unknown as it was"
+    assert not [warning for warning in same.warnings if "not audited" in warning]
+
+
+def test_a_datapoint_is_lost_once_and_one_that_never_held_cannot_be_lost() -> None:
+    points = datapoints(3, samples=2)
+    before = run_of(points, [GOOD, GOOD, RUDE, RUDE, GOOD, GOOD])
+    after = run_of(points, [RUDE, UNSURE, (False, None), (False, None), UNSURE, UNSURE])
+    found = compare_facts(before, after)
+    assert (found.unread, found.overall.down, found.may_be_lost) == (5, 1, 1)
+    for most, state in ((0, "broken"), (1, "could not measure"), (2, "holds")):
+        assert gate(after, GateRules.parse({"max_lost": most}), found).state == state
+
+
+def test_a_goal_and_a_criterion_that_the_record_does_not_have_are_not_audited_either() -> None:
+    points = datapoints(6)
+    before = run_of(points, [GOOD] * 6)
+    no_goal, no_entry = talk(points[0], 0, goal=None), talk(points[0], 0)
+    no_entry.metadata["criteria_meta"] = no_entry.metadata["criteria_meta"][:1]  # type: ignore[index]
+    for first in (no_goal, no_entry):
+        after = facts(points, [first, *(talk(p, i) for i, p in enumerate(points) if i)])
+        report = gate(after, GateRules.parse({"max_lost": 0}), compare_facts(before, after))
+        assert report.state == "could not measure"
+        assert report.warnings[0].startswith("1 criteria or goals held in A")
+    errors = with_errors(points, 1, "infrastructure")
+    report = gate(errors, GateRules.parse({"max_lost": 1}), compare_facts(before, errors))
+    assert report.state == "holds", "a conversation that is left out is counted once"
+
+
+def test_cases_that_the_baseline_does_not_have_are_counted_in_a_warning() -> None:
+    points = datapoints(8)
+    before, after = run_of(points[:6], [GOOD] * 6), run_of(points, [GOOD] * 6 + [LEAKS] * 2)
+    report = gate(after, GateRules.parse({"max_lost": 0}), compare_facts(before, after))
+    assert report.state == "holds"
+    assert "2 cases are only in B, so they were compared with nothing" in report.warnings
+
+
 def test_a_subset_that_was_asked_for_is_decided_and_named_and_hides_nothing_that_was_lost() -> None:
     points = datapoints(48)
     chosen = [point for point in points if point.persona.name.startswith("P1")]

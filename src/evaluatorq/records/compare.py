@@ -32,6 +32,7 @@ SEED = 0
 Change = Literal["gained", "lost"]
 _ORDER: tuple[Kind, ...] = ("conversations", "goal", "evaluator", "criterion", "resource")
 _Key = tuple[Kind, str, str | None, str]
+_OVERALL: _Key = ("conversations", "all that both decided", None, "")
 
 
 class RunLabel(Record):
@@ -93,6 +94,8 @@ class Comparison(Record):
     conversations do not count. ``withheld`` says why there is no headline, where there is none. ``judges_differ``: two
     judges read different conversations, so no difference is the agents' for sure. ``subset`` says in words of how many
     of A's cases B was started with a selection, ``not_asked`` names the others, which nothing is decided over.
+    ``unread`` counts criteria and goals that held in A and that B left undecided, ``may_be_lost`` the datapoints that
+    would be lost, beside those that are, had none of them held.
     """
 
     comparison_version: int = COMPARISON_VERSION
@@ -112,6 +115,8 @@ class Comparison(Record):
     subset: str = ""
     changed: tuple[ChangedCase, ...] = ()
     unpaired_samples: int = 0
+    unread: int = 0
+    may_be_lost: int = 0
     judges_differ: bool = False
     measures: tuple[Measure, ...]
     flips: tuple[Flip, ...]
@@ -162,6 +167,8 @@ def compare_facts(a: RunFacts, b: RunFacts, control: RunFacts | None = None) -> 
             for c in pairing.changed
         ),
         unpaired_samples=pairing.unpaired,
+        unread=sum(pair.unread for pair in pairing.pairs if not pair.errored),
+        may_be_lost=table.worst.down - table.columns[_OVERALL].down,
         judges_differ=judges is not None,
         measures=tuple(measures),
         flips=tuple(table.flips()),
@@ -177,8 +184,9 @@ class _Table:
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
         self.columns: dict[_Key, Column] = {}
+        self.worst = Column("conversations", "had nothing held that B left undecided")
         self._pairs: dict[CaseKey, list[Pair]] = {}
-        self._column("conversations", "all that both decided")
+        self._column(*_OVERALL)
         self._column("goal", "goal achieved")
         for pair in pairs:
             if not pair.errored:
@@ -187,7 +195,9 @@ class _Table:
 
     def _add(self, pair: Pair) -> None:
         a, b, case = pair.a, pair.b, pair.a.case.key
-        self._column("conversations", "all that both decided").add(case, *_held(pair))
+        before, now = _held(pair)
+        self._column(*_OVERALL).add(case, before, now)
+        self.worst.add(case, before, now and not pair.unread)
         self._column("goal", "goal achieved").add(case, a.goal, b.goal)
         for name in a.scores.keys() | b.scores.keys():
             values = (talk.scores.get(name) for talk in (a, b))

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from evaluatorq.errors import ConfigError
 from evaluatorq.records.compare import Comparison, run_label
 from evaluatorq.records.facts import ConversationFacts, Quoted, RunFacts
-from evaluatorq.records.gate_baseline import against, as_bad
+from evaluatorq.records.gate_baseline import against, as_bad, uncompared
 from evaluatorq.records.gate_rules import Allowed, Evidence, GateReport, GateRules, RuleResult, State
 from evaluatorq.records.samples import SampleReport, sample_report
 from evaluatorq.records.scores import ScoreTally
@@ -49,7 +49,7 @@ def gate(facts: RunFacts, rules: GateRules, comparison: Comparison | None = None
         state=next(state for state in order if state in states),
         rules=tuple(results),
         note=note,
-        warnings=(*_unseen(facts, rules), *(comparison.warnings if comparison else ())),
+        warnings=(*_unseen(facts, rules), *((*uncompared(comparison), *comparison.warnings) if comparison else ())),
     )
     return report.model_copy(update={"warnings": (*as_bad(report, rules), *report.warnings)})
 

@@ -52,10 +52,12 @@ def _not_worse(found: Comparison, lost: Sequence[Evidence]) -> RuleResult:
 def _lost(found: Comparison, most: Allowed, lost: Sequence[Evidence]) -> RuleResult:
     overall, left_out = found.overall, sum(found.left_out.values())
     allowed = most.most(overall.datapoints)
-    unclear = found.judges_differ or overall.down + left_out > allowed or not overall.datapoints
+    most_lost = overall.down + found.may_be_lost + left_out
+    unclear = found.judges_differ or most_lost > allowed or not overall.datapoints
     broken = overall.down > allowed and not found.judges_differ
     state: State = "broken" if broken else "could not measure" if unclear else "holds"
     text = f"{overall.down} of {overall.datapoints} datapoints lost"
+    text += f", {found.may_be_lost} more may be: what held was not audited again" if found.may_be_lost else ""
     text += f"; {found.withheld}" if found.judges_differ else ""
     text += f", {left_out} conversations could not be compared ({_counts(found.left_out)})" if left_out else ""
     text += f"; {found.subset}" if found.subset else ""
@@ -65,6 +67,17 @@ def _lost(found: Comparison, most: Allowed, lost: Sequence[Evidence]) -> RuleRes
 
 def _counts(left_out: Mapping[str, int]) -> str:
     return ", ".join(f"{why}: {count}" for why, count in left_out.items())
+
+
+def uncompared(found: Comparison) -> Iterator[str]:
+    """What the run leaves open beside the pairs that are left out, which the rules count themselves."""
+    if found.unread:
+        yield (
+            f"{found.unread} criteria or goals held in A and were not audited in B: whether they still hold is not "
+            "known, and nothing that was compared says so"
+        )
+    if found.only_b:
+        yield f"{len(found.only_b)} cases are only in B, so they were compared with nothing"
 
 
 def as_bad(report: GateReport, rules: GateRules) -> Iterator[str]:

@@ -103,6 +103,11 @@ class Column:
         """B minus A, a mean for each datapoint."""
         return [(b - a) / n for a, b, n in zip(self._a, self._b, self._samples, strict=True)]
 
+    @property
+    def down(self) -> int:
+        """How many datapoints have less in B than in A."""
+        return sum(difference < 0 for difference in self.differences)
+
     def changes(self) -> dict[CaseKey, float]:
         """The datapoints whose mean differs, and by how much."""
         return {case: change for case, change in zip(self._cases, self.differences, strict=True) if change}
@@ -114,7 +119,7 @@ class Column:
         if not n:
             return base.model_copy(update={"why": "nothing was decided on both sides"})
         interval = self._interval(differences, seed)
-        up, down = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+        up, down = sum(d > 0 for d in differences), self.down
         p_value = paired_test(differences, seed)
         return base.model_copy(
             update={

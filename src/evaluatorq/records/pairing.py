@@ -27,6 +27,13 @@ class Pair:
         """One of the two was cut short, so the pair says nothing."""
         return self.a.errored or self.b.errored
 
+    @property
+    def unread(self) -> int:
+        """How many criteria, and the goal, held in A and were left undecided in B, or are not in its record at all."""
+        others = {criterion.id: criterion.held for criterion in self.b.criteria}
+        items = [(one.held, others.get(one.id)) for one in self.a.criteria]
+        return [*items, (self.a.goal, self.b.goal)].count((True, None))
+
 
 @dataclass(frozen=True, slots=True)
 class Changed:
