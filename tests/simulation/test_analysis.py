@@ -270,6 +270,16 @@ async def test_a_run_keeps_note_of_what_was_applied_and_stays_as_old_as_it_is(tm
         await apply_run_suggestions(str(newer.path), prompt, llm_config=calls)
 
 
+async def test_a_note_in_a_run_file_leaves_bytes_that_are_no_text_as_they_are(tmp_path: Path):
+    path = (await analysed(judging(author()))).path
+    broken = path.read_bytes().replace(b"A customer.", b"A \x9a customer.")
+    path.write_bytes(broken)
+    mark_applied(path, ["Be brief."])
+    after = path.read_bytes()
+    assert b"Be brief." in after
+    assert after.count(b"A \x9a customer.") == broken.count(b"A \x9a customer.") > 0
+
+
 @pytest.mark.parametrize("indent", [2, None])
 async def test_a_note_in_a_run_file_changes_nothing_else(tmp_path: Path, indent: int | None):
     path = (await analysed(judging(author()))).path

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluatorq.errors import CaseError
 from evaluatorq.simulation import (
     Persona,
     SimulationResult,
@@ -105,3 +106,13 @@ def test_a_report_replaces_what_is_there(tmp_path: Path):
     path.write_text("old", encoding="utf-8")
     write_report(run, path)
     assert read_run(path) == run
+
+
+def test_a_line_with_bytes_that_are_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    export_results_to_jsonl([result(), result()], path)
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + second.replace(b"judge", b"\x9a", 1))
+    with pytest.raises(CaseError) as caught:
+        load_results_from_jsonl(path)
+    assert caught.value.line == 2

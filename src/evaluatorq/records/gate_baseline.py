@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from evaluatorq.records.compare import Comparison
+from evaluatorq.records.compare import MOST_LEFT_OUT, Comparison
 from evaluatorq.records.gate_rules import Allowed, Evidence, GateReport, GateRules, RuleResult, State
 from evaluatorq.records.statistics import ALPHA
 
@@ -33,7 +33,8 @@ def _not_worse(found: Comparison, lost: Sequence[Evidence]) -> RuleResult:
     worse = [measure for measure in found.measures if measure.word == "worse" and not found.judges_differ]
     overall = found.overall
     unclear = overall.down > overall.up and not overall.within_noise
-    state: State = "broken" if worse else "could not measure" if found.withheld or unclear else "holds"
+    unread = found.may_be_lost > MOST_LEFT_OUT * overall.datapoints
+    state: State = "broken" if worse else "could not measure" if found.withheld or unclear or unread else "holds"
     text = found.headline
     if found.left_out and not found.withheld:
         text += f"; left out: {_counts(found.left_out)}"
@@ -41,6 +42,8 @@ def _not_worse(found: Comparison, lost: Sequence[Evidence]) -> RuleResult:
         text += f"; worse: {', '.join(measure.label for measure in worse[:5])}"
     elif unclear and not worse and not found.withheld:
         text += "; so few losses may be chance: repeat with --samples, or allow some with --max-lost"
+    if unread and not worse:
+        text += f"; {found.may_be_lost} of {overall.datapoints} may be lost: what held was not audited again"
     return RuleResult(
         rule=f"nothing is worse than in {found.a.label}, by paired tests at {ALPHA * 100:g} %",
         state=state,

@@ -1,6 +1,6 @@
 """Changes one small field of a saved run: atomically, and without making the run the newest.
 
-A run file is as long as its conversations, so it is copied line by line; only a file of another layout is read whole.
+A run file is as long as its conversations, so it is copied line by line, also what is no UTF-8; only a file of another layout is read whole.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def mark_applied(path: Path, suggestions: Sequence[str]) -> None:
     """
     path = path.resolve()
     before = path.stat()
-    with path.open(encoding="utf-8") as lines:
+    with path.open(encoding="utf-8", errors="surrogateescape") as lines:
         by_line = any(line.startswith(_LINE) for line in lines)
     if not by_line:
         replace_file(path, [_whole(path, suggestions)], mode=before.st_mode, mtime_ns=before.st_mtime_ns)
         return
-    with path.open(encoding="utf-8") as lines:
+    with path.open(encoding="utf-8", errors="surrogateescape") as lines:
         replace_file(path, _copied(lines, suggestions), mode=before.st_mode, mtime_ns=before.st_mtime_ns)
 
 
@@ -39,7 +39,7 @@ def _copied(lines: Iterable[str], suggestions: Sequence[str]) -> Iterator[bytes]
     waiting = iter(lines)
     for line in waiting:
         if not line.startswith(_LINE):
-            yield line.encode()
+            yield line.encode(errors="surrogateescape")
             continue
         block = line
         while not block.rstrip().endswith(("]", "],")):

@@ -32,7 +32,7 @@ def export_results_to_jsonl(results: Iterable[SimulationResult], output_path: st
 def load_results_from_jsonl(input_path: str | os.PathLike[str]) -> list[SimulationResult]:
     """The results in a file of JSON Lines, of any age; ``CaseError`` with the line of the first that is none."""
     path, results = Path(input_path), []
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
