@@ -1,6 +1,7 @@
 """Changes one small field of a saved run: atomically, and without making the run the newest.
 
-A run file is as long as its conversations, so it is copied line by line, also what is no UTF-8; only a file of another layout is read whole.
+A run file is as long as its conversations, so it is copied line by line, what is no UTF-8 too; only a file of another
+layout is read whole.
 """
 
 from __future__ import annotations
