@@ -231,3 +231,12 @@ async def test_a_program_that_cannot_be_started_is_told_with_the_reason(tmp_path
     error = await one_failure(made(seat()))
     assert (error.code, error.component, error.retryable) == ("target_error", "target", False)
     assert error.message.endswith(f"could not be started: {says}")
+
+
+async def test_no_half_of_a_credential_is_among_the_last_words(tmp_path: Path) -> None:
+    key = "sk-planted0123456789planted"
+    for before in (80, 1_985):
+        script = f"import sys; print('{key} ' + 'word ' * {before // 5}, file=sys.stderr); sys.exit(3)"
+        error = await one_failure(targets(tmp_path, script)(seat()))
+        assert "exited with code 3" in error.message
+        assert "planted" not in f"{error.message} {error.raw}"

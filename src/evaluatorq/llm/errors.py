@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import decode_json
 from evaluatorq.llm.exchange import Answer
-from evaluatorq.llm.tags import beginning
+from evaluatorq.llm.tags import beginning, ending
 from evaluatorq.model.usage import NO_USAGE
 from evaluatorq.records.known_secrets import KnownSecrets
 
@@ -261,7 +261,7 @@ def clean_message(text: str, secrets: Collection[str] = ()) -> str:
     line = _hidden(_URL_EXTRAS.sub(r"\1\2", " ".join(text.split())), secrets)
     if len(line) <= MESSAGE_LENGTH:
         return line
-    return f"{beginning(line, MESSAGE_LENGTH - _ENDING - 1)}…{beginning(line[::-1], _ENDING)[::-1]}"
+    return f"{beginning(line, MESSAGE_LENGTH - _ENDING - 1)}…{ending(line, _ENDING)}"
 
 
 def clean_raw(body: bytes, secrets: Collection[str] = ()) -> str | None:

@@ -33,6 +33,11 @@ def beginning(text: str, most: int) -> str:
     return start.rstrip(_IN_CREDENTIALS) if text[most] in _IN_CREDENTIALS else start
 
 
+def ending(text: str, most: int) -> str:
+    """The end of a text, at most so long, beginning between words."""
+    return beginning(text[::-1], most)[::-1]
+
+
 def shortened(text: str, most: int) -> str:
     """The first ``most`` characters, and how many were left out."""
     return text if len(text) <= most else f"{text[:most]} [{len(text) - most} more characters left out]"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from evaluatorq.errors import ReplayError, SchemaError
@@ -20,6 +20,7 @@ from evaluatorq.store.atomic import create_file, replace_file
 from evaluatorq.store.paths import sanitise_run_name
 from evaluatorq.store.saved_faults import fault_in
 
+M = TypeVar("M", bound=BaseModel)
 _RESULTS = '\n  "results": []'
 _DATAPOINTS = '\n  "datapoints": []'
 _LISTS = re.compile(rb'\n  "(?:results|datapoints)": \[(?=\r?\n)')
@@ -108,35 +109,25 @@ def read_header(path: Path) -> SimulationRun:
 
 def iter_results(path: Path) -> Iterator[SimulationResult]:
     """The results of a saved run one at a time; memory holds one of them when the file is written by us."""
-    yielded = False
-    for number, text in enumerate(texts_of(path, "results")):
-        yielded = True
-        with _named(path, f"results[{number}]"):
-            result = SimulationResult.model_validate_json(text)
-        yield result
-    if not yielded:
-        yield from read_run(path).results
+    return _each(path, "results", SimulationResult, lambda run: run.results)
 
 
 def iter_datapoints(path: Path) -> Iterator[SimulationDatapoint]:
     """The cases of a saved run one at a time, nothing where the file does not hold them."""
-    yielded = False
-    for number, text in enumerate(texts_of(path, "datapoints")):
-        yielded = True
-        with _named(path, f"datapoints[{number}]"):
-            datapoint = SimulationDatapoint.model_validate_json(text)
-        yield datapoint
-    if not yielded:
-        yield from read_run(path).datapoints or ()
+    return _each(path, "datapoints", SimulationDatapoint, lambda run: run.datapoints or ())
 
 
-@contextmanager
-def _named(path: Path, item: str) -> Iterator[None]:
-    """What is wrong with an item of a list, as ``ReplayError`` that says where."""
-    try:
-        yield
-    except ValidationError as error:
-        raise ReplayError(f"{path}: {item} cannot be read: {fault_in(error)}") from error
+def _each(path: Path, key: str, model: type[M], held: Callable[[SimulationRun], Iterable[M]]) -> Iterator[M]:
+    """The items of a list, from the whole run where the file has another layout. ``ReplayError`` says which is none."""
+    number = -1
+    for number, text in enumerate(texts_of(path, key)):
+        try:
+            item = model.model_validate_json(text)
+        except ValidationError as error:
+            raise ReplayError(f"{path}: {key}[{number}] cannot be read: {fault_in(error)}") from error
+        yield item
+    if number < 0:
+        yield from held(read_run(path))
 
 
 def texts_of(path: Path, key: str) -> Iterator[bytes]:

@@ -16,11 +16,10 @@ from evaluatorq.errors import CallError
 from evaluatorq.llm.encode import decode_json, encode_json
 from evaluatorq.llm.errors import api_call_error, clean_message, read_api_error
 from evaluatorq.llm.exchange import Answer
-from evaluatorq.llm.tags import beginning
 from evaluatorq.model.messages import Message, ToolCall
 from evaluatorq.model.usage import Usage
 from evaluatorq.ports import TargetReply
-from evaluatorq.targets.parts import assessment_of, broken, call_of, empty, report_of, unfit
+from evaluatorq.targets.parts import assessment_of, broken, call_of, empty, report_of, start_of, unfit
 from evaluatorq.targets.paths import JsonPath, PathMissing, json_kind
 
 USUAL_TEXT = tuple(
@@ -59,7 +58,7 @@ def parsed(body: bytes, where: str) -> JsonValue:
     except RecursionError:
         raise unfit(f"{where} answered JSON that is nested too deeply.") from None
     except ValueError:
-        start = beginning(clean_message(body[:400].decode("utf-8", "replace")), 80)
+        start = start_of(body)
         if body.lstrip()[:1] in (b"{", b"["):
             raise broken(f"{where} began to answer JSON and broke off: {start!r}.") from None
         raise unfit(f"{where} did not answer JSON but {start!r}.") from None

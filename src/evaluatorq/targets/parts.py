@@ -9,6 +9,8 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from evaluatorq.errors import CallError
+from evaluatorq.llm.errors import clean_message
+from evaluatorq.llm.tags import beginning
 from evaluatorq.model.assessments import Assessment
 from evaluatorq.model.messages import ToolCall
 from evaluatorq.model.observation import TurnReport
@@ -30,6 +32,11 @@ def broken(message: str) -> CallError:
 def empty(message: str, *, usage: Usage | None = None) -> CallError:
     """The error for an agent that said nothing."""
     return CallError("empty_reply", message, usage=usage, component="target", retryable=True)
+
+
+def start_of(body: bytes) -> str:
+    """How an answer begins, for a message: credentials are hidden before it is cut."""
+    return beginning(clean_message(body[:400].decode("utf-8", "replace")), 80)
 
 
 def assessment_of(value: object) -> Assessment | None:

@@ -25,10 +25,11 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from evaluatorq.errors import CallError
 from evaluatorq.llm.errors import clean_message, clean_raw
-from evaluatorq.targets.parts import unfit
+from evaluatorq.llm.reading import MOST_BYTES
+from evaluatorq.llm.tags import ending
+from evaluatorq.targets.parts import start_of, unfit
 
 MARK = "EVALUATORQ_PROCESS"
-MOST_BYTES = 8_000_000
 GRACE_S = 1.0
 _AT_ONCE_S = 0.001
 _TAIL = 2_000
@@ -36,6 +37,8 @@ _MOST_SHOWN = 100
 _PIECE = 65_536
 _ROUNDS = 50
 _ROUND_S = 0.01
+_ROUNDS_LATE = 2
+"""So many rounds of its loop after a write to a closed pipe asyncio still takes more; only then it fails."""
 
 
 class LastWords:
@@ -70,11 +73,8 @@ class LastWords:
                 os.write(self.writer, b"\n")  # wakes the thread, behind all that was written
             self._thread.join()
             os.close(self.writer)
-        return self._kept.decode("utf-8", "replace").strip()
-
-
-_ROUNDS_LATE = 2
-"""So many rounds of its loop after a write to a closed pipe asyncio still takes more; only then it fails."""
+        kept = self._kept.decode("utf-8", "replace")
+        return (ending(kept, len(kept) - 1) if len(self._kept) == _TAIL else kept).strip()
 
 
 class LineProcess:
@@ -143,8 +143,9 @@ class LineProcess:
             while not said.strip():
                 said = await self._output.receive()
         if said.strip():
-            start = clean_message(said[:80].decode("utf-8", "replace"))
-            raise unfit(f"{self._where} answered more than one line to one question: {start!r} came after the answer.")
+            raise unfit(
+                f"{self._where} answered more than one line to one question: {start_of(said)!r} came after the answer."
+            )
 
     async def _exchange(self, line: bytes) -> bytes | CallError:
         heard = await self._sent(line)
@@ -182,7 +183,7 @@ class LineProcess:
         with anyio.move_on_after(GRACE_S):
             await self._process.wait()
         tail = self._words.end()
-        last = tail.rpartition("\n")[2][-_MOST_SHOWN:]
+        last = ending(tail.rpartition("\n")[2], _MOST_SHOWN)
         said = f"; its last words on standard error: {last}" if last else ""
         return CallError(
             "target_error",
