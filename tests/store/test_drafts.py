@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from evaluatorq.model.messages import FunctionCall, ToolCall
 from evaluatorq.model.spending import Spending
 from evaluatorq.model.usage import Usage
 from evaluatorq.ports import ChatReply
-from evaluatorq.store.drafts import Draft, is_draft, read_draft
-from evaluatorq.store.journal import Journal
+from evaluatorq.store.drafts import Draft, is_draft, open_order, read_draft
+from evaluatorq.store.journal import Journal, hold
 from evaluatorq.testing import a_plan
 
 PLAN = a_plan()
@@ -91,3 +92,14 @@ def test_one_process_holds_a_draft_and_it_is_one_until_its_run_begins(tmp_path: 
     assert not is_draft(tmp_path)
     with pytest.raises(ReplayError, match="no draft"):
         read_draft(tmp_path / "elsewhere")
+
+
+def test_who_makes_the_same_cases_at_the_same_moment_takes_the_next_place(tmp_path: Path) -> None:
+    (tmp_path / "order-1").mkdir()
+    handle = hold(tmp_path / "order-1")  # somebody who has not written the first line yet
+    draft = open_order(tmp_path / "order", PLAN, everything)
+    draft.close()
+    os.close(handle)
+    assert draft.folder == tmp_path / "order-2"
+    with pytest.raises(StoreError):
+        open_order(tmp_path / "order-2" / "draft.jsonl" / "no-folder", PLAN, everything)

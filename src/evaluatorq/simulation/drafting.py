@@ -126,8 +126,8 @@ def ordered_cases(plan: RunPlan, order: str, redactor: Redactor, *, texts: bool)
         else:
             _log.warning("what was paid for so far is kept; the same command goes on from there")
         raise
+    _clear(draft.folder)  # before anybody else may open it
     draft.close()
-    _clear(draft.folder)
 
 
 def _clear(folder: Path) -> None:

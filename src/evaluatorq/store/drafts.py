@@ -150,11 +150,16 @@ def open_order(folder: Path, plan: RunPlan, may_write: MayWrite) -> Draft:
     ``folder`` is named by the order. Somebody who makes the same cases at this moment has a draft of his own.
     """
     for place in (folder.with_name(f"{folder.name}-{number}") for number in count(1)):
-        if not (place / DRAFT).exists():
-            return Draft.begin(place, plan, may_write)
-        if not is_held(place):
+        if is_held(place):
+            continue
+        try:
+            if not (place / DRAFT).exists():
+                return Draft.begin(place, plan, may_write)
             with suppress(ReplayError):  # a draft whose first line was never written holds nothing
                 return Draft.reopen(place, may_write)
+        except StoreError:
+            if not is_held(place):  # otherwise somebody was quicker
+                raise
     raise AssertionError("numbers do not end")
 
 
